@@ -266,12 +266,12 @@ def _ready(endpoint: Endpoint, plugged: Plugged, network: Network) -> Happened:
 
 def _screen(event: PanelEvent) -> Happened:
     name = "prompt" if event.happening is Happening.SHOWN else str(event.happening)
-    told: Happened = {"event": name, "id": event.id, "kind": event.prompt.kind}
+    shown: Happened = {"event": name, "id": event.id, "kind": event.prompt.kind}
     if event.happening in {Happening.SHOWN, Happening.NOTICE}:
-        told["lines"] = list(event.prompt.lines)
+        shown["lines"] = list(event.prompt.lines)
     if event.happening is Happening.SHOWN:
-        told |= {"no": event.prompt.no, "turn": event.prompt.turn, "yes": event.prompt.yes}
-    return told
+        shown |= {"no": event.prompt.no, "turn": event.prompt.turn, "yes": event.prompt.yes}
+    return shown
 
 
 def _error(error: Exception) -> Happened:

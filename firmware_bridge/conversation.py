@@ -100,8 +100,8 @@ class Conversation:
         return fingerprint
 
     async def read_xpubs(self, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
-        asked = Xpubs(tuple(map(str, paths)))
-        answer = await self.call("xpubs", asked, deadline=self.deadlines.reading(len(paths)))
+        request = Xpubs(tuple(map(str, paths)))
+        answer = await self.call("xpubs", request, deadline=self.deadlines.reading(len(paths)))
         keys = calls.answer(Keys, answer)
         if len(keys.xpubs) != len(paths):
             raise DeviceFault(keys.otherwise)

@@ -145,8 +145,8 @@ class Prober:
                 return
             async with record.lane.lock:
                 with self.turn(record.device.endpoint):
-                    told = await record.lane.call("probe", deadline=self.deadlines.probe, probing=True)
-            answer = calls.answer(Probed, told)
+                    reply = await record.lane.call("probe", deadline=self.deadlines.probe, probing=True)
+            answer = calls.answer(Probed, reply)
             state, detail = await self.explain(record, *after_answer(answer))
         except BridgeError as outcome:
             state, detail = await self.explain(record, outcome.state, outcome.words)

@@ -68,14 +68,14 @@ def for_device(psbt: Psbt, policy: Policy) -> bytes:
     """
     prover = Prover(policy)
     cosigners = policy.cosigners if isinstance(policy, Vault) else ()
-    told = replace(
+    sanitised = replace(
         psbt,
         inputs=tuple(_proven_input(index, item, prover) for index, item in enumerate(psbt.inputs)),
         outputs=tuple(_proven_output(item, prover) for item in psbt.outputs),
         xpubs=tuple((key.xpub, key.origin) for key in cosigners),
         signed_message=psbt.signed_message if is_proof(psbt) else None,
     )
-    return told.to_bytes()
+    return sanitised.to_bytes()
 
 
 def _proven_input(index: int, item: PsbtInput, prover: Prover) -> PsbtInput:

@@ -124,7 +124,7 @@ def proof_screens(family: Family, network: Network, proof: ShownProof) -> tuple[
 
 
 def _sums(style: Style, network: Network, payment: ShownPayment) -> dict[str, Figure]:
-    told = {
+    quantities = {
         "Sent in all": payment.paid,
         "Moved within the wallet": payment.back,
         "Network fee": payment.fee,
@@ -132,7 +132,7 @@ def _sums(style: Style, network: Network, payment: ShownPayment) -> dict[str, Fi
         "Fee in it": payment.fee,
         "Nothing": 0,
     }
-    found = {name: Figure(name, _amount(style, network, sats)) for name, sats in told.items()}
+    found = {name: Figure(name, _amount(style, network, sats)) for name, sats in quantities.items()}
     return {**found, "Nothing": Figure("Amount", f"{found['Nothing'].value} (self-transfer)")}
 
 
@@ -141,12 +141,12 @@ def _locktime(style: Style, payment: ShownPayment) -> Screen:
     if not payment.locktime or not style.idle_locktime:
         return ()
     if not payment.locktime_holds:
-        told = style.idle_locktime
+        words = style.idle_locktime
     elif payment.locktime < LOCKTIME_THRESHOLD:
-        told = str(payment.locktime)
+        words = str(payment.locktime)
     else:
-        told = f"{payment.locktime}, {datetime.fromtimestamp(payment.locktime, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    return (Figure("Lock time", told),)
+        words = f"{payment.locktime}, {datetime.fromtimestamp(payment.locktime, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return (Figure("Lock time", words),)
 
 
 def _output(style: Style, network: Network, output: ShownOutput, amount: str) -> Screen:

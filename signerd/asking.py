@@ -62,14 +62,14 @@ class DaemonAddress:
     @classmethod
     def of_address(cls, url: str, token: str | None) -> Self:
         """Raises InvalidRequest for anything but a port of this machine: a token goes nowhere else (L10)."""
-        found = re.fullmatch(_ADDRESS, url)
-        if found is None or int(found["port"]) > MAX_PORT:
+        match = re.fullmatch(_ADDRESS, url)
+        if match is None or int(match["port"]) > MAX_PORT:
             raise InvalidRequest(
                 f"'{url}' is not an address of the daemon",
                 hint="It is http://127.0.0.1 or http://[::1] with a port, as `signerd status` tells it.",
             )
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        return cls(f"http://{found['host']}:{found['port']}", headers=headers)
+        return cls(f"http://{match['host']}:{match['port']}", headers=headers)
 
     def __str__(self) -> str:
         return self.url if self.socket is None else str(self.socket)
@@ -78,14 +78,14 @@ class DaemonAddress:
         """A connection to the daemon. ``host``, ``port``: of the URL, for TCP. Raises OSError."""
         if self.socket is None:
             return socket.create_connection((host, port or 80), CONNECT_SECONDS)
-        found = socket.socket(socket.AF_UNIX)
+        connection = socket.socket(socket.AF_UNIX)
         try:
-            found.settimeout(CONNECT_SECONDS)
-            found.connect(str(self.socket))
+            connection.settimeout(CONNECT_SECONDS)
+            connection.connect(str(self.socket))
         except OSError:
-            found.close()
+            connection.close()
             raise
-        return found
+        return connection
 
     def require_answering(self) -> None:
         """Raises DaemonNotRunning where no process listens. The socket file of a dead daemon is recognised at
@@ -158,12 +158,12 @@ def failure(address: DaemonAddress, outcome: NoAnswer) -> SignerdError:
 def refusal(reply: HttpReply) -> SignerdError:
     """The error that the daemon answered with."""
     try:
-        told = json.loads(reply.content)
+        problem = json.loads(reply.content)
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
+        problem = None
+    if not isinstance(problem, dict):
         return DaemonFailed(f"the daemon answered {reply.status} and no more")
-    return error_from(told)
+    return error_from(problem)
 
 
 def segment(text: str) -> str:
@@ -207,9 +207,9 @@ def _as_json(value: Any) -> Any:
 def parse(content: bytes | str) -> Any:
     """Raises ValueError."""
     try:
-        found = json.loads(content, object_hook=Values)
+        value = json.loads(content, object_hook=Values)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    if not isinstance(found, Values | list):
+    if not isinstance(value, Values | list):
         raise ValueError("neither an object nor a list")  # noqa: TRY004 - as for text that is not JSON
-    return found
+    return value

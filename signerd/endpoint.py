@@ -108,7 +108,7 @@ def trusted_socket(state: Path) -> Path:
     """
     path = socket_path(state)
     try:
-        folder, found = state.lstat(), path.lstat()
+        folder, socket_status = state.lstat(), path.lstat()
     except FileNotFoundError:
         raise DaemonNotRunning(f"no signerd serves {path}") from None
     except OSError as error:
@@ -117,13 +117,13 @@ def trusted_socket(state: Path) -> Path:
         raise UnsafeFolder(f"{state} is not a folder, or is a link to one")
     if not is_ours(folder) or is_open(folder):
         raise UnsafeFolder(f"{state} belongs to another user, or is open to others")
-    require_own_socket(path, found)
+    require_own_socket(path, socket_status)
     return path
 
 
-def require_own_socket(path: Path, found: os.stat_result) -> None:
+def require_own_socket(path: Path, status: os.stat_result) -> None:
     """Raises UnsafeFolder."""
-    if not stat.S_ISSOCK(found.st_mode):
+    if not stat.S_ISSOCK(status.st_mode):
         raise UnsafeFolder(f"{path} is not a socket, or is a link to one")
-    if not is_ours(found):
+    if not is_ours(status):
         raise UnsafeFolder(f"{path} belongs to another user")

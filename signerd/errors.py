@@ -68,10 +68,10 @@ class SignerdError(Exception):
 
 def leaves(root: type[SignerdError] = SignerdError) -> tuple[type[SignerdError], ...]:
     """Every error of the tree that has a code of its own."""
-    found: list[type[SignerdError]] = []
+    classes: list[type[SignerdError]] = []
     for kind in root.__subclasses__():
-        found += [*([kind] if "code" in vars(kind) else []), *leaves(kind)]
-    return tuple(found)
+        classes += [*([kind] if "code" in vars(kind) else []), *leaves(kind)]
+    return tuple(classes)
 
 
 class DecisionError(SignerdError):

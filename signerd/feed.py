@@ -91,19 +91,21 @@ class Troubles:
         self._feed = feed
         self._standing: dict[str, dict[str, str]] = {}
 
-    def report(self, group: str, found: Mapping[str, str]) -> None:
-        """``found``: by what it is about, in a sentence. What is known already is not told again."""
+    def report(self, group: str, sentences: Mapping[str, str]) -> None:
+        """``sentences``: by what it is about, in a sentence. What is known already is not told again."""
         known = self._standing.pop(group, {})
-        fresh = [(subject, sentence) for subject, sentence in found.items() if known.get(subject) != sentence]
+        fresh = [
+            (subject, sentence) for subject, sentence in sentences.items() if known.get(subject) != sentence
+        ]
         for subject, sentence in fresh[:MOST_TOLD]:
             self._feed.add(subject, "attention", sentence)
         if len(fresh) > MOST_TOLD:
             self._feed.add(group, "attention", _more(len(fresh) - MOST_TOLD))
-        if found:
-            self._standing[group] = dict(found)
+        if sentences:
+            self._standing[group] = dict(sentences)
 
     def sentences(self) -> tuple[str, ...]:
-        return tuple(line for found in self._standing.values() for line in _shown(tuple(found.values())))
+        return tuple(line for group in self._standing.values() for line in _shown(tuple(group.values())))
 
 
 def _shown(sentences: tuple[str, ...]) -> tuple[str, ...]:
@@ -173,13 +175,13 @@ AT_ONCE_SECONDS = 0.02
 
 async def in_turn(take: Callable[[E], T], entries: Iterable[E]) -> list[T]:
     """``take`` of each entry; other tasks run in between, and none after the last."""
-    found, began = [], time.monotonic()
+    items, began = [], time.monotonic()
     for entry in entries:
         if time.monotonic() - began >= AT_ONCE_SECONDS:
             await asyncio.sleep(0)
             began = time.monotonic()
-        found.append(take(entry))
-    return found
+        items.append(take(entry))
+    return items
 
 
 def unforeseen(what: str) -> str:
@@ -201,9 +203,9 @@ class SingleFlight(Generic[T]):
 
     async def get(self) -> T:
         """Raises what ``make`` raises."""
-        asked = self._begun
+        begun = self._begun
         async with self._turn:
-            if self._last is None or self._last[0] <= asked:
+            if self._last is None or self._last[0] <= begun:
                 self._begun += 1
                 self._last = (self._begun, await self._make())
             return self._last[1]

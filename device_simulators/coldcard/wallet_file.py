@@ -71,10 +71,10 @@ def _from_descriptor(text: str, network: Network) -> tuple[str, int, tuple[Origi
 
 def _from_lines(text: str, network: Network) -> tuple[str, int, tuple[OriginKey, ...]]:
     lines = list(_labelled(text))
-    told = {"format": "p2sh", "name": "", "policy": "", **dict(lines)}
-    if told["format"].lower() != "p2wsh":
+    fields = {"format": "p2sh", "name": "", "policy": "", **dict(lines)}
+    if fields["format"].lower() != "p2wsh":
         raise CommandRefused("bad format line")  # the real device knows more formats; this one P2WSH only
-    policy = _POLICY.search(told["policy"])
+    policy = _POLICY.search(fields["policy"])
     if policy is None:
         raise CommandRefused("bad policy line")
     at, keys = "", []
@@ -85,7 +85,7 @@ def _from_lines(text: str, network: Network) -> tuple[str, int, tuple[OriginKey,
             keys.append(OriginKey(KeyOrigin(Fingerprint.from_hex(label), path(at)), xpub))
     if len(keys) != int(policy[2]):
         raise CommandRefused(f"wrong # of xpubs, expect {policy[2]}")
-    return told["name"], int(policy[1]), tuple(keys)
+    return fields["name"], int(policy[1]), tuple(keys)
 
 
 def _labelled(text: str) -> Iterator[tuple[str, str]]:

@@ -147,18 +147,18 @@ class FakeClient:
     def _fingerprint(self) -> str:
         return str(self._wallet().fingerprint)
 
-    def _xpubs(self, asked: operations.Xpubs) -> operations.Keys:
+    def _xpubs(self, request: operations.Xpubs) -> operations.Keys:
         wallet = self._wallet()
         self._strike(Phase.XPUB)
-        keys = (wallet.xpub(DerivationPath.parse(path), self._device.network) for path in asked.paths)
+        keys = (wallet.xpub(DerivationPath.parse(path), self._device.network) for path in request.paths)
         return operations.Keys(str(wallet.fingerprint), tuple(map(str, keys)))
 
-    def _sign(self, asked: operations.Sign) -> str:
+    def _sign(self, request: operations.Sign) -> str:
         """What was cut off is forgotten."""
         wallet = self._wallet()
         self._strike(Phase.RECEIVE)
-        subject = self._known_policy(wallet, asked.policy)
-        received = Psbt.parse(asked.psbt)
+        subject = self._known_policy(wallet, request.policy)
+        received = Psbt.parse(request.psbt)
         for prompt in device.transaction(received, subject):
             self._confirm(*operations.CONFIRM_TRANSACTION, prompt)
         self._strike(Phase.SIGN)
@@ -166,20 +166,20 @@ class FakeClient:
         self._strike(Phase.RETURN)
         return signed.to_base64()
 
-    def _sign_message(self, asked: operations.SignMessage) -> str:
+    def _sign_message(self, request: operations.SignMessage) -> str:
         wallet = self._wallet()
-        prompt = device.message(asked.text, asked.path)
+        prompt = device.message(request.text, request.path)
         self._confirm(*operations.CONFIRM_MESSAGE, prompt)
         self._strike(Phase.SIGN)
-        signature = wallet.sign_recoverable(DerivationPath.parse(asked.path), message_hash(asked.text))
+        signature = wallet.sign_recoverable(DerivationPath.parse(request.path), message_hash(request.text))
         self._strike(Phase.RETURN)
         return base64.b64encode(signature).decode()
 
-    def _enrol(self, asked: operations.Enrol) -> str | None:
-        wallet, policy = self._wallet(), asked.policy
+    def _enrol(self, request: operations.Enrol) -> str | None:
+        wallet, policy = self._wallet(), request.policy
         subject = parse(policy, self._device.network)
         _require_cosigner(wallet, subject)
-        if asked.again or not self._knows(wallet, policy):
+        if request.again or not self._knows(wallet, policy):
             prompt = device.enrolment(policy.name, subject)
             self._confirm(*operations.CONFIRM_ENROLMENT, prompt)
         if self._device.keeps_vaults:
@@ -187,9 +187,9 @@ class FakeClient:
             return None
         return proof(wallet, policy).hex()
 
-    def _show_address(self, asked: operations.ShowAddress) -> str:
-        subject = self._known_policy(self._wallet(), asked.policy)
-        address = subject.address(asked.chain, asked.index)
+    def _show_address(self, request: operations.ShowAddress) -> str:
+        subject = self._known_policy(self._wallet(), request.policy)
+        address = subject.address(request.chain, request.index)
         self._confirm(*operations.CONFIRM_ADDRESS, device.address(address))
         return address
 

@@ -187,8 +187,8 @@ def file_of(carried: bytes) -> bytes:
     for line in lines:
         received = scanner.add(line)
     if scanner.result is None:
-        told = "" if received is None else f": {received.seen} of {received.wanted} were read"
-        raise BadTransfer(f"Parts of this series are missing{told}.")
+        progress = "" if received is None else f": {received.seen} of {received.wanted} were read"
+        raise BadTransfer(f"Parts of this series are missing{progress}.")
     return scanner.result.data
 
 

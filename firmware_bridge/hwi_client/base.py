@@ -74,21 +74,21 @@ class HwiDevice(OpenDevice):
         self.wake()
         return str(self._hwi.get_master_fingerprint().hex())
 
-    def xpubs(self, asked: operations.Xpubs) -> operations.Keys:
+    def xpubs(self, request: operations.Xpubs) -> operations.Keys:
         fingerprint = self.fingerprint()
-        xpubs = (self._hwi.get_pubkey_at_path(path).to_string() for path in asked.paths)
+        xpubs = (self._hwi.get_pubkey_at_path(path).to_string() for path in request.paths)
         return operations.Keys(fingerprint, tuple(xpubs))
 
-    def sign(self, asked: operations.Sign) -> str:
+    def sign(self, request: operations.Sign) -> str:
         self.wake()
-        self.require_known(asked.policy)
+        self.require_known(request.policy)
         self._caller.tell(*operations.CONFIRM_TRANSACTION)
-        return str(self._hwi.sign_tx(parse_psbt(asked.psbt)).serialize())
+        return str(self._hwi.sign_tx(parse_psbt(request.psbt)).serialize())
 
-    def sign_message(self, asked: operations.SignMessage) -> str:
+    def sign_message(self, request: operations.SignMessage) -> str:
         self.wake()
         self._caller.tell(*operations.CONFIRM_MESSAGE)
-        return str(self._hwi.sign_message(asked.text, asked.path))
+        return str(self._hwi.sign_message(request.text, request.path))
 
 
 def chain_of(network: Network) -> Chain:

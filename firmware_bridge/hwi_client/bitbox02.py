@@ -261,18 +261,18 @@ class BitBox02Device(HwiDevice):
         self._hwi.init()
         return operations.Unlocked(self._hwi.get_master_fingerprint().hex(), self._pairing.session)
 
-    def enrol(self, asked: operations.Enrol) -> None:
+    def enrol(self, request: operations.Enrol) -> None:
         self.wake()
-        policy = asked.policy
+        policy = request.policy
         config = self._hwi.quorum(policy)
-        if self._hwi.knows(config.script_config, config.keypath) and not asked.again:
+        if self._hwi.knows(config.script_config, config.keypath) and not request.again:
             return
         self._caller.tell(*operations.CONFIRM_ENROLMENT)
         self._hwi.register(config, policy.name)
 
-    def show_address(self, asked: operations.ShowAddress) -> str:
+    def show_address(self, request: operations.ShowAddress) -> str:
         self.wake()
-        policy, chain, index = asked.policy, asked.chain, asked.index
+        policy, chain, index = request.policy, request.chain, request.index
         self._caller.tell(*operations.CONFIRM_ADDRESS)
         if policy.is_vault:
             return str(self._hwi.vault_address(self._hwi.quorum(policy), chain, index))

@@ -171,11 +171,11 @@ class JadeDevice(HwiDevice):
         if policy.is_vault:
             self._registered_name(policy)
 
-    def enrol(self, asked: operations.Enrol) -> None:
+    def enrol(self, request: operations.Enrol) -> None:
         self.wake()
-        policy = asked.policy
+        policy = request.policy
         known = self._name_of(policy)
-        if known is not None and not asked.again:
+        if known is not None and not request.again:
             return
         name = known or policy.name
         if known is None and name in self._hwi.jade.get_registered_multisigs():
@@ -191,9 +191,9 @@ class JadeDevice(HwiDevice):
             signers=_signers(policy),
         )
 
-    def show_address(self, asked: operations.ShowAddress) -> str:
+    def show_address(self, request: operations.ShowAddress) -> str:
         self.wake()
-        policy, chain, index = asked.policy, asked.chain, asked.index
+        policy, chain, index = request.policy, request.chain, request.index
         if not policy.is_vault:
             self._caller.tell(*operations.CONFIRM_ADDRESS)
             path = base.key_path(policy, chain, index)
@@ -226,12 +226,12 @@ class JadeDevice(HwiDevice):
         ]
 
     def _is(self, policy: operations.PolicyText, name: str) -> bool:
-        told = self._hwi.jade.get_registered_multisig(name)["descriptor"]
-        signers = told["signers"]
+        registered = self._hwi.jade.get_registered_multisig(name)["descriptor"]
+        signers = registered["signers"]
         if any(signer["path"] for signer in signers):
             return False
         cosigners = [(signer["fingerprint"], signer["derivation"], signer["xpub"]) for signer in signers]
-        return base.same_quorum(policy, told["threshold"], cosigners)
+        return base.same_quorum(policy, registered["threshold"], cosigners)
 
 
 def open_device(endpoint: Endpoint, network: Network, caller: DriverHost, request: WorkerCall) -> JadeDevice:  # noqa: ARG001 - a new connection starts afresh; late answers are dropped

@@ -194,7 +194,7 @@ class BackupSection(_Section):
 def _labels(addresses: Mapping[str, str], network: Network) -> dict[bytes, str]:
     """The names by output script. Raises ValueError with what to write instead."""
     names: set[str] = set()
-    found: dict[bytes, str] = {}
+    labels: dict[bytes, str] = {}
     for written, address in addresses.items():
         name = written.strip()
         if not 0 < len(name) <= LONGEST_LABEL:
@@ -211,11 +211,11 @@ def _labels(addresses: Mapping[str, str], network: Network) -> dict[bytes, str]:
             script = decode_address(address, network)
         except MultisigError as error:
             raise ValueError(f'"{name}": {error}') from error
-        if script in found:
-            raise ValueError(f'"{name}" and "{found[script]}" have the same address: keep one of the names')
+        if script in labels:
+            raise ValueError(f'"{name}" and "{labels[script]}" have the same address: keep one of the names')
         names.add(name_key(name))
-        found[script] = name
-    return found
+        labels[script] = name
+    return labels
 
 
 class Config(_Section):

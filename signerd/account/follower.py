@@ -225,7 +225,7 @@ class Follower:
         learnt = await in_turn(
             lambda claim: self._taken(claim.vault_id, partial(self.journal.learn, claim)), listed.items
         )
-        failed = (found for found in learnt if isinstance(found, UnreadableEntry))
+        failed = (entry for entry in learnt if isinstance(entry, UnreadableEntry))
         self._tell(VAULTS, workspace, (*listed.unreadable, *failed))
         if any(isinstance(heard, ClaimOutcome) and heard.is_new for heard in learnt):
             self.sink.announce((JudgeAgain(),))
@@ -241,14 +241,14 @@ class Follower:
         unproven = await self.tokens.look_up(workspace, listed.items)
         self.troubles.report(f"{TOKENS} {workspace.id}", unproven)
         failed = await in_turn(self._poll, self._of_a_round(following, listed.items))
-        left_out = (*listed.unreadable, *(found for found in failed if found is not None))
+        left_out = (*listed.unreadable, *(entry for entry in failed if entry is not None))
         self._tell(LISTED, workspace, left_out)
         if left_out or unproven:
             following.again_at = self.clock() + following.pause.next()
         else:
             following.again_at = None
             following.pause.reset()
-        return {snapshot.psbt_id for snapshot in listed.items} | {found.name for found in listed.unreadable}
+        return {snapshot.psbt_id for snapshot in listed.items} | {entry.name for entry in listed.unreadable}
 
     def _of_a_round(self, following: "_Following", listed: Iterable[Snapshot]) -> Iterator[Snapshot]:
         """Those of the list that are judged in this round; the list is asked for again for the rest (S34)."""
@@ -260,14 +260,14 @@ class Follower:
             yield snapshot
 
     def _poll(self, snapshot: Snapshot) -> UnreadableEntry | None:
-        found = self._taken(snapshot.psbt_id, lambda: self.journal.poll(snapshot))
-        return found if isinstance(found, UnreadableEntry) else None
+        news = self._taken(snapshot.psbt_id, lambda: self.journal.poll(snapshot))
+        return news if isinstance(news, UnreadableEntry) else None
 
     def _taken(self, name: str, take: Callable[[], Taken]) -> Taken | UnreadableEntry:
         """Record and judge an entry. An unforeseen error fails that entry only; nothing is recorded."""
         try:
-            found = take()
-            self.sink.announce(found.news)
+            news = take()
+            self.sink.announce(news.news)
         except PlatformFloods as error:
             self._alarm(error)
             return UnreadableEntry(name, said(error))
@@ -276,7 +276,7 @@ class Follower:
         except Exception:  # noqa: BLE001 - an entry that breaks our code must not stop the others
             _log.exception("%s could not be taken", name)
             return UnreadableEntry(name, UNFORESEEN)
-        return found
+        return news
 
     def _alarm(self, error: PlatformFloods) -> None:
         """Notify once for each kind; the status reports what is left out for as long as it is."""
@@ -294,8 +294,8 @@ class Follower:
         heard = await self.others.read(following.workspace)
         following.others_have_more = heard.more
         # An unreadable proposal that awaits us is reported once, by the other list.
-        told = following.listed | {one.name for one in (() if listed is None else listed.unreadable)}
-        self._tell(OTHERS, following.workspace, (one for one in heard.left_out if one.name not in told))
+        reported = following.listed | {one.name for one in (() if listed is None else listed.unreadable)}
+        self._tell(OTHERS, following.workspace, (one for one in heard.left_out if one.name not in reported))
 
     async def _follow_known(self, following: "_Following") -> bool:
         """Poll proposals that no longer await us, a few in each round, in turn. Returns whether there are
@@ -309,23 +309,23 @@ class Follower:
             del failed_ids[gone]
         for psbt_id in islice((*sorted(after), *sorted(before)), FOLLOWED_A_ROUND):
             following.turn = psbt_id
-            found = None
+            snapshot = None
             try:
-                found = self._poll(await self.platform.proposal(psbt_id, workspace))
+                snapshot = self._poll(await self.platform.proposal(psbt_id, workspace))
             except PlatformRefused:
                 pass  # The platform no longer has it or shows it: the record stays.
             except PlatformAnswersWrongly as error:
-                found = UnreadableEntry(psbt_id, said(error))
-            if found is None:
+                snapshot = UnreadableEntry(psbt_id, said(error))
+            if snapshot is None:
                 failed_ids.pop(psbt_id, None)
             else:
-                failed_ids[psbt_id] = found
+                failed_ids[psbt_id] = snapshot
         self._tell(KNOWN, workspace, failed_ids.values())
         return bool(open_ones)
 
 
-def _left_out(what: str, found: Iterable[UnreadableEntry]) -> dict[str, str]:
-    return {one.name: f"The platform's {what} {one.name} is left out: {one.why}" for one in found}
+def _left_out(what: str, unreadable: Iterable[UnreadableEntry]) -> dict[str, str]:
+    return {one.name: f"The platform's {what} {one.name} is left out: {one.why}" for one in unreadable}
 
 
 @dataclass

@@ -68,10 +68,10 @@ class TokenLookup:
         return unproven
 
     def _unknown(self, snapshots: Iterable[Snapshot]) -> list[tuple[Payload, Snapshot]]:
-        found = ((payload_of_bytes(s.psbt), s) for s in snapshots if s.is_of_token)
+        payloads = ((payload_of_bytes(s.psbt), s) for s in snapshots if s.is_of_token)
         return [
             (payload, snapshot)
-            for payload, snapshot in found
+            for payload, snapshot in payloads
             if payload is not None and self.journal.bytecode(payload) is None
         ]
 
@@ -203,15 +203,15 @@ class OthersProposals:
         """Store what others signed. Returns whether a proposal so far may yet be signed: the next reading
         then begins there.
         """
-        found, until = [], None
+        proposals, until = [], None
         look = self._recall if workspace.id in self.journal.behind() else self._look_at
         for snapshot, (signed, may_yet_be) in zip(page, await in_turn(look, page), strict=True):
             waits = waits or may_yet_be
             until = until if waits else snapshot.psbt_id
             if signed is not None:
-                found.append(signed)
-        if found or until is not None:
-            self.journal.hear(workspace.id, codes, found, until)
+                proposals.append(signed)
+        if proposals or until is not None:
+            self.journal.hear(workspace.id, codes, proposals, until)
         return waits
 
     def _recall(self, snapshot: Snapshot) -> _Seen:

@@ -186,9 +186,9 @@ class PlatformClient:
         """A list without pages, up to its bound."""
         core = self._client.core
         page = await self._client.run(entries(core, core.build("GET", path, query=query)))
-        found = () if page is None else page.items
-        listed = read_each(found[:MOST_LISTED], id_of, shape, make)
-        return listed if len(found) <= MOST_LISTED else listed + Listed(unreadable=(TOO_LONG,))
+        items = () if page is None else page.items
+        listed = read_each(items[:MOST_LISTED], id_of, shape, make)
+        return listed if len(items) <= MOST_LISTED else listed + Listed(unreadable=(TOO_LONG,))
 
     @translated
     async def awaiting(
@@ -268,9 +268,9 @@ class PlatformClient:
         """Raises PlatformAnswersWrongly where its list has no readable vault with this id."""
         query = {"workspace_id": workspace.id}
         listed = await self._listed("/api/v1/list-wallets", query, "id", Vault, _unchanged)
-        for found in listed.items:
-            if found.id == vault_id:
-                return found
+        for vault in listed.items:
+            if vault.id == vault_id:
+                return vault
         raise PlatformAnswersWrongly("the platform lists no such vault, or one that cannot be read")
 
     @translated
@@ -281,12 +281,12 @@ class PlatformClient:
     @translated
     async def token_calls(self, workspace: PlatformWorkspace, vault_id: str) -> Listed[ContractCall]:
         """The last page of calls and the page before it, oldest first."""
-        found: Listed[ContractCall] = Listed()
+        calls: Listed[ContractCall] = Listed()
         after: int | None = None
         for _ in range(MOST_CALL_PAGES):
             query = {"workspace_id": workspace.id, "vault_id": vault_id, "after": after, "limit": PAGE}
             page = await self._listed("/api/v1/contract-calls", query, "UID", ContractCall, _unchanged)
-            found = Listed((*found.items[-PAGE:], *page.items), (*found.unreadable, *page.unreadable))
+            calls = Listed((*calls.items[-PAGE:], *page.items), (*calls.unreadable, *page.unreadable))
             last = max((shown.uid for shown in page.items), default=after)
             # A platform that ignores ``after`` would return the same page for ever.
             if (
@@ -296,7 +296,7 @@ class PlatformClient:
             ):
                 break
             after = last
-        return found
+        return calls
 
     @translated
     async def movements(
@@ -304,8 +304,8 @@ class PlatformClient:
     ) -> HistoryPage:
         """A page of a vault's movements; ``query``: the parameters of ``vault-history``."""
         core = self._client.core
-        asked = {"workspace_id": workspace.id, "vault_id": vault_id, **query}
-        request = core.build("GET", "/api/v1/vault-history", query=asked)
+        parameters = {"workspace_id": workspace.id, "vault_id": vault_id, **query}
+        request = core.build("GET", "/api/v1/vault-history", query=parameters)
         return await self._client.run(history_page(core, request, PAGE))
 
     @translated

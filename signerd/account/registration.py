@@ -275,10 +275,10 @@ class KeyWatch:
         if key_id is None or base is None:
             self.troubles.report(KEYS, {})
             return
-        told = revocation_of(base, key_id, self._listed, self.journal.now())
-        if told is not None:
-            self.sink.announce(self.journal.revoke(told))
-        advice = None if told else self.accounts_of(base.key.fingerprint).advice
+        revocation = revocation_of(base, key_id, self._listed, self.journal.now())
+        if revocation is not None:
+            self.sink.announce(self.journal.revoke(revocation))
+        advice = None if revocation else self.accounts_of(base.key.fingerprint).advice
         self.troubles.report(KEYS, {} if advice is None else {REGISTRATION: advice})
 
     def accounts_of(self, fingerprint: Fingerprint) -> VaultAccounts:

@@ -204,9 +204,9 @@ def _own_key(journal: Journal, vault: Vault) -> OwnKey:
 
 def _disagreement(vault: Vault, given: Vault, words: str) -> VaultDiffers:
     """Shows both sides: the person has to find out which is wrong."""
-    found = " ".join(differences(given, vault)) or "They are of different networks."
+    difference = " ".join(differences(given, vault)) or "They are of different networks."
     return VaultDiffers(
-        f"{words} and the platform's record are not the same vault. {found} "
+        f"{words} and the platform's record are not the same vault. {difference} "
         f"What {words} says: {_figures(given)}. What the record says: {_figures(vault)}"
     )
 
@@ -249,7 +249,7 @@ def _seen(journal: Journal, claim: VaultClaim) -> SeenVault:
 
 
 def _seen_pinned(journal: Journal, claim: VaultClaim, pinned: Pin) -> SeenVault:
-    found, at_device = journal.changes_of(pinned), journal.at_device(pinned)
+    vault_changes, at_device = journal.changes_of(pinned), journal.at_device(pinned)
     own_keys = journal.own_keys()
     return SeenVault(
         claim.vault_id,
@@ -259,17 +259,17 @@ def _seen_pinned(journal: Journal, claim: VaultClaim, pinned: Pin) -> SeenVault:
         own_key_of(pinned.vault, own_keys),
         pinned=True,
         enrolled=at_device.enrolled,
-        fault=fault_of_pinned(pinned.vault, found, own_keys, journal.former_keys()),
+        fault=fault_of_pinned(pinned.vault, vault_changes, own_keys, journal.former_keys()),
         address_shown=at_device.address_shown,
-        changes=found,
+        changes=vault_changes,
         renamed=claim.name if claim.name != pinned.name else None,
     )
 
 
 def _fault(journal: Journal, claim: VaultClaim, vault: Vault, own: OwnKey | None) -> str | None:
-    found = contradictions(claim, vault)
-    if found:
-        return f"The platform's record contradicts its own descriptor. {' '.join(found)}"
+    faults = contradictions(claim, vault)
+    if faults:
+        return f"The platform's record contradicts its own descriptor. {' '.join(faults)}"
     if own is not None:
         return None
     if _impostor(journal, vault) is not None:

@@ -192,10 +192,10 @@ def entries(core: Core, request: HttpRequest) -> Plan[Entries | None]:
     etag = reply.headers.get("etag", request.headers.get("If-None-Match"))
     if reply.status == HTTPStatus.NOT_MODIFIED:
         return None
-    found = lenient_json(reply)
-    if not isinstance(found, list):
+    body = lenient_json(reply)
+    if not isinstance(body, list):
         raise BadAnswer(f"{request.path}: the body is not a list")
-    return Entries(tuple(found), etag, len(reply.content))
+    return Entries(tuple(body), etag, len(reply.content))
 
 
 @dataclass(frozen=True)
@@ -214,14 +214,14 @@ def history_page(core: Core, request: HttpRequest, most: int) -> Plan[HistoryPag
     page.
     """
     reply = yield from call(core, request, repeatable=True)
-    found = lenient_json(reply)
-    if not isinstance(found, dict) or not isinstance(found.get("movements"), list):
+    body = lenient_json(reply)
+    if not isinstance(body, dict) or not isinstance(body.get("movements"), list):
         raise BadAnswer(f"{request.path}: the body is not a page of movements")
     try:
-        following = _NEXT.validate_python(found.get("next_cursor"))
+        following = _NEXT.validate_python(body.get("next_cursor"))
     except ValidationError:
         raise BadAnswer(f"{request.path}: its next_cursor is malformed") from None
-    listed = read_each(found["movements"][:most], "txid", VaultMovement, lambda shape: shape)
+    listed = read_each(body["movements"][:most], "txid", VaultMovement, lambda shape: shape)
     return HistoryPage(listed, following)
 
 
@@ -241,14 +241,14 @@ def lenient_json(reply: HttpReply) -> Any:
 
 
 def read_each(
-    found: Iterable[object], id_of: str, shape: type[S], make: Callable[[S], T], *, before: int = 0
+    entries: Iterable[object], id_of: str, shape: type[S], make: Callable[[S], T], *, before: int = 0
 ) -> Listed[T]:
     """``make`` of each entry. An entry that is malformed, or for which ``make`` raises, is left out.
 
     ``before``: the number of earlier entries, to name one without an id by its position.
     """
     items, unreadable = [], []
-    for number, entry in enumerate(found, start=before + 1):
+    for number, entry in enumerate(entries, start=before + 1):
         try:
             # Validated as JSON, in pydantic's JSON mode, as the client does.
             items.append(make(shape.model_validate_json(json.dumps(entry))))
@@ -258,9 +258,9 @@ def read_each(
     return Listed(tuple(items), tuple(unreadable))
 
 
-def last_id(found: Iterable[object], id_of: str) -> str | None:
+def last_id(entries: Iterable[object], id_of: str) -> str | None:
     """The id of the last entry that has one."""
-    names = [_id(entry.get(id_of)) for entry in found if isinstance(entry, dict)]
+    names = [_id(entry.get(id_of)) for entry in entries if isinstance(entry, dict)]
     return next((name for name in reversed(names) if name is not None), None)
 
 
@@ -295,14 +295,14 @@ class PlatformPerson:
 def read_person(core: Core) -> Plan[PlatformPerson]:
     """Raises what the client raises; BadAnswer without an id."""
     reply = yield from call(core, core.build("GET", "/api/v1/get-user-info"), repeatable=True)
-    found = lenient_json(reply)
+    body = lenient_json(reply)
     try:
-        user_id = _UUID.validate_python(found.get("UUID") if isinstance(found, dict) else None, strict=True)
+        user_id = _UUID.validate_python(body.get("UUID") if isinstance(body, dict) else None, strict=True)
     except ValidationError:
         raise BadAnswer("/api/v1/get-user-info: UUID: it is not a user's number") from None
     entries = (
         entry
-        for organisation in _each(found, "OrganisationsInfo", "Organisations")
+        for organisation in _each(body, "OrganisationsInfo", "Organisations")
         for entry in _each(organisation, "Workspaces", "Workspaces")
     )
     wanted = (entry.get("WorkspaceInfo") if isinstance(entry, dict) else entry for entry in entries)
@@ -327,5 +327,5 @@ _TOO_MANY = UnreadableEntry(
 def _each(value: object, outer: str, inner: str) -> list[object]:
     """The inner list; where it is malformed, one unreadable entry, so that it is reported."""
     within = value.get(outer) if isinstance(value, dict) else None
-    found = within.get(inner) if isinstance(within, dict) else None
-    return found if isinstance(found, list) else [None]
+    nested = within.get(inner) if isinstance(within, dict) else None
+    return nested if isinstance(nested, list) else [None]

@@ -61,13 +61,13 @@ def exact_origin(text: str) -> str:
         raise _refused(
             "write the host in ASCII, as the browser sends it (xn--…): look-alike letters show there"
         )
-    found = _PARTS.fullmatch(typed.lower())
-    if found is None:
+    match = _PARTS.fullmatch(typed.lower())
+    if match is None:
         raise _refused(
             "an origin is https://host or http://host, with its port where it has one, and nothing more"
         )
-    scheme, host = found["scheme"], _host(found["host"])
-    port = DEFAULT_PORTS[scheme] if found["port"] is None else int(found["port"])
+    scheme, host = match["scheme"], _host(match["host"])
+    port = DEFAULT_PORTS[scheme] if match["port"] is None else int(match["port"])
     if not 0 < port <= MAX_PORT:
         raise _refused(f"{port} is no port")
     return f"{scheme}://{host}" + ("" if port == DEFAULT_PORTS[scheme] else f":{port}")

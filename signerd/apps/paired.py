@@ -112,32 +112,34 @@ class PairedApps:
             )
         name = clean_name(name)
         self._require_new(name, origin)
-        asked, secret = self._requests.ask(name, frozenset(granted(rights)), origin)
-        who, wanted = app_words(asked.name, origin), ", ".join(granted(asked.rights))
+        request, secret = self._requests.ask(name, frozenset(granted(rights)), origin)
+        who, wanted = app_words(request.name, origin), ", ".join(granted(request.rights))
         self._tell("ask", f"{who[0].upper()}{who[1:]} asks to be paired: {wanted}.")
-        return Pairing(id=asked.pairing_id, secret=_text(secret), code=asked.code, seconds=int(LIFE_SECONDS))
+        return Pairing(
+            id=request.pairing_id, secret=_text(secret), code=request.code, seconds=int(LIFE_SECONDS)
+        )
 
     async def collect(self, pairing_id: str, secret: str) -> Collected:
         """The person's answer, and once the token. Raises UnknownPairing, also for a wrong secret."""
-        asked = self._requests.to_collect(pairing_id, _bytes(secret))
-        if asked.stage is PairingStage.WAITING:
+        request = self._requests.to_collect(pairing_id, _bytes(secret))
+        if request.stage is PairingStage.WAITING:
             return Collected(state="waiting")
-        if asked.stage is PairingStage.REFUSED:
-            self._requests.forget(asked)
+        if request.stage is PairingStage.REFUSED:
+            self._requests.forget(request)
             return Collected(state="refused")
         token = PREFIX + _text(self._entropy(32))
         now = self._now()
         app = App(
             app_id=self._entropy(16).hex(),
-            name=asked.name,
-            origin=asked.origin,
-            rights=asked.granted,
+            name=request.name,
+            origin=request.origin,
+            rights=request.granted,
             token_hash=token_hash(token),
             created=now,
-            expires=now + timedelta(days=asked.days),
+            expires=now + timedelta(days=request.days),
         )
         self._journal.apps.pair(app)
-        self._requests.forget(asked)
+        self._requests.forget(request)
         self._tell("info", f"'{app.name}' is paired until {stamp(app.expires)}.")
         return Collected(
             state="accepted",
@@ -165,7 +167,7 @@ class PairedApps:
 
     async def open_requests(self) -> tuple[OpenPairing, ...]:
         """Requests that await the person, and accepted ones that were not collected yet."""
-        return tuple(self._view(asked) for asked in self._requests.open())
+        return tuple(self._view(request) for request in self._requests.open())
 
     async def accept(
         self, pairing_id: str, code: str, rights: AbstractSet[str] | None = None, days: int = DAYS
@@ -173,25 +175,25 @@ class PairedApps:
         """Grant what was asked for, or less. Raises UnknownPairing, InvalidRequest (more rights),
         WrongPairingCode.
         """
-        asked = self._requests.to_answer(pairing_id, PairingStage.ACCEPTED)
-        given = asked.rights if rights is None else frozenset(granted(rights))
-        if not given or not given <= asked.rights:
+        request = self._requests.to_answer(pairing_id, PairingStage.ACCEPTED)
+        given = request.rights if rights is None else frozenset(granted(rights))
+        if not given or not given <= request.rights:
             raise InvalidRequest(
                 "rights can only be taken away from those that were asked for, and one must be left",
-                hint=f"It asked for: {', '.join(granted(asked.rights))}.",
+                hint=f"It asked for: {', '.join(granted(request.rights))}.",
             )
-        self._require_code(asked, code)
-        self._note("app-accepted", asked, given)
-        accepted = self._requests.answer(asked, PairingStage.ACCEPTED, given, days)
-        self._tell("info", f"'{asked.name}' may fetch its token.")
+        self._require_code(request, code)
+        self._note("app-accepted", request, given)
+        accepted = self._requests.answer(request, PairingStage.ACCEPTED, given, days)
+        self._tell("info", f"'{request.name}' may fetch its token.")
         return self._view(accepted)
 
     async def refuse(self, pairing_id: str) -> OpenPairing:
         """Refuse a request, also an accepted one until its token is collected. Raises UnknownPairing."""
-        asked = self._requests.to_answer(pairing_id, PairingStage.REFUSED)
-        self._note("app-refused", asked, asked.rights)
-        self._tell("info", f"'{asked.name}' was refused.")
-        return self._view(self._requests.answer(asked, PairingStage.REFUSED))
+        request = self._requests.to_answer(pairing_id, PairingStage.REFUSED)
+        self._note("app-refused", request, request.rights)
+        self._tell("info", f"'{request.name}' was refused.")
+        return self._view(self._requests.answer(request, PairingStage.REFUSED))
 
     # --- for the person: apps and origins -------------------------------------------------------------------
 
@@ -236,36 +238,36 @@ class PairedApps:
         if any(origin is None or app.origin != origin for app in taken):
             raise NameTaken(f"an app '{name}' is paired already")
 
-    def _require_code(self, asked: PairingRequest, code: str) -> None:
+    def _require_code(self, request: PairingRequest, code: str) -> None:
         """Raises WrongPairingCode. The third wrong code ends the request: the app hears that it was
         refused.
         """
         typed = code.replace(" ", "").encode()
-        if compare_digest(typed, asked.code.encode()):
+        if compare_digest(typed, request.code.encode()):
             return
-        counted = self._requests.mistyped(asked)
+        counted = self._requests.mistyped(request)
         if counted.tries_left:
             raise WrongPairingCode(f"this is not the code that it shows; {counted.tries_left} tries are left")
-        self._note("app-refused", asked, asked.rights, why="wrong code")
-        self._tell("attention", f"'{asked.name}' was refused: its code was given wrongly too often.")
+        self._note("app-refused", request, request.rights, why="wrong code")
+        self._tell("attention", f"'{request.name}' was refused: its code was given wrongly too often.")
         raise WrongPairingCode("this is not the code that it shows: the request is over")
 
-    def _note(self, kind: str, asked: PairingRequest, rights: frozenset[str], **why: str) -> None:
-        facts = {**facts_of(asked.name, asked.origin, rights), **why}
-        self._journal.note(Note(kind, asked.pairing_id, facts))
+    def _note(self, kind: str, request: PairingRequest, rights: frozenset[str], **why: str) -> None:
+        facts = {**facts_of(request.name, request.origin, rights), **why}
+        self._journal.note(Note(kind, request.pairing_id, facts))
 
     def _app(self, app_id: str) -> App:
         """Raises UnknownApp."""
-        found = next((app for app in self._journal.apps.all() if app.app_id == app_id), None)
-        if found is None:
+        record = next((app for app in self._journal.apps.all() if app.app_id == app_id), None)
+        if record is None:
             raise UnknownApp(f"no app '{app_id}' was ever paired here")
-        return found
+        return record
 
     def _origin(self, origin: str) -> OriginView:
         apps = tuple(app.app_id for app in self._live() if app.origin == origin)
         until = self._journal.apps.origins(self._journal.now()).get(origin)
-        told = None if until is None else stamp(until)
-        return OriginView(origin=origin, until=told, apps=apps, warning=warning_of(origin))
+        until_text = None if until is None else stamp(until)
+        return OriginView(origin=origin, until=until_text, apps=apps, warning=warning_of(origin))
 
     def _live(self) -> Iterator[App]:
         now = self._journal.now()
@@ -279,18 +281,18 @@ class PairedApps:
         self._ended.set()
         self._ended = asyncio.Event()
 
-    def _view(self, asked: PairingRequest) -> OpenPairing:
-        accepted = asked.stage is PairingStage.ACCEPTED
+    def _view(self, request: PairingRequest) -> OpenPairing:
+        accepted = request.stage is PairingStage.ACCEPTED
         return OpenPairing(
-            id=asked.pairing_id,
-            name=asked.name,
-            origin=asked.origin,
-            rights=granted(asked.granted if accepted else asked.rights),
+            id=request.pairing_id,
+            name=request.name,
+            origin=request.origin,
+            rights=granted(request.granted if accepted else request.rights),
             state="accepted" if accepted else "waiting",
-            code=asked.code,
-            seconds_left=self._requests.seconds_left(asked),
-            tries_left=asked.tries_left,
-            warning=warning_of(asked.origin),
+            code=request.code,
+            seconds_left=self._requests.seconds_left(request),
+            tries_left=request.tries_left,
+            warning=warning_of(request.origin),
         )
 
     def _now(self) -> datetime:

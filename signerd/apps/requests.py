@@ -84,7 +84,7 @@ class Requests:
         could use its name.
         """
         secret = self.entropy(32)
-        asked = PairingRequest(
+        request = PairingRequest(
             pairing_id=self.entropy(16).hex(),
             name=name,
             origin=origin,
@@ -95,76 +95,80 @@ class Requests:
         )
         ours = [one for one in self.waiting() if origin is not None and one.origin == origin]
         replaced = [one for one in ours if rights <= one.rights]
-        self._require_room(asked.asker, len(replaced))
-        self._require_new(asked)
+        self._require_room(request.asker, len(replaced))
+        self._require_new(request)
         for one in replaced:
             self.forget(one)
-        self._kept[asked.pairing_id] = asked
-        self._lately.append((self.clock(), asked.asker))
-        return asked, secret
+        self._kept[request.pairing_id] = request
+        self._lately.append((self.clock(), request.asker))
+        return request, secret
 
     def waiting(self) -> tuple[PairingRequest, ...]:
         """Requests that the person has not answered, the oldest first."""
         self._drop_expired()
-        return tuple(asked for asked in self._kept.values() if asked.stage is PairingStage.WAITING)
+        return tuple(request for request in self._kept.values() if request.stage is PairingStage.WAITING)
 
     def open(self) -> tuple[PairingRequest, ...]:
         """Requests that may still yield a token, the oldest first: also accepted ones that were not collected
         yet.
         """
         self._drop_expired()
-        return tuple(asked for asked in self._kept.values() if asked.stage is not PairingStage.REFUSED)
+        return tuple(request for request in self._kept.values() if request.stage is not PairingStage.REFUSED)
 
     def to_answer(self, pairing_id: str, answer: PairingStage) -> PairingRequest:
         """Raises UnknownPairing, also for a request that can no longer get this answer."""
         self._drop_expired()
-        found = self._kept.get(pairing_id)
-        if found is None or answer not in ANSWERS[found.stage]:
+        request = self._kept.get(pairing_id)
+        if request is None or answer not in ANSWERS[request.stage]:
             raise UnknownPairing(UNKNOWN)
-        return found
+        return request
 
     def to_collect(self, pairing_id: str, secret: bytes) -> PairingRequest:
         """Raises UnknownPairing, with one message for an unknown id and a wrong secret."""
         self._drop_expired()
-        found = self._kept.get(pairing_id)
-        if found is None or not compare_digest(found.secret_hash, sha256(secret).digest()):
+        request = self._kept.get(pairing_id)
+        if request is None or not compare_digest(request.secret_hash, sha256(secret).digest()):
             raise UnknownPairing(UNKNOWN)
-        return found
+        return request
 
-    def mistyped(self, asked: PairingRequest) -> PairingRequest:
+    def mistyped(self, request: PairingRequest) -> PairingRequest:
         """A wrong code was given; the last one ends the request."""
-        counted = replace(asked, tries_left=asked.tries_left - 1)
-        self._kept[asked.pairing_id] = counted
+        counted = replace(request, tries_left=request.tries_left - 1)
+        self._kept[request.pairing_id] = counted
         return counted if counted.tries_left else self.answer(counted, PairingStage.REFUSED)
 
     def answer(
-        self, asked: PairingRequest, stage: PairingStage, granted: frozenset[str] = frozenset(), days: int = 0
+        self,
+        request: PairingRequest,
+        stage: PairingStage,
+        granted: frozenset[str] = frozenset(),
+        days: int = 0,
     ) -> PairingRequest:
         """Record the answer; the app gets the full time again to fetch it."""
         until = self.clock() + LIFE_SECONDS
-        answered = replace(asked, stage=stage, granted=granted, days=days, until=until)
-        self._kept[asked.pairing_id] = answered
+        answered = replace(request, stage=stage, granted=granted, days=days, until=until)
+        self._kept[request.pairing_id] = answered
         return answered
 
-    def forget(self, asked: PairingRequest) -> None:
-        del self._kept[asked.pairing_id]
+    def forget(self, request: PairingRequest) -> None:
+        del self._kept[request.pairing_id]
 
     def drop(self, origin: str) -> None:
         """Remove all requests of this origin."""
-        self._kept = {key: asked for key, asked in self._kept.items() if asked.origin != origin}
+        self._kept = {key: request for key, request in self._kept.items() if request.origin != origin}
 
     def origins(self) -> set[str]:
         """The origins of live requests."""
         self._drop_expired()
-        return {asked.origin for asked in self._kept.values() if asked.origin is not None}
+        return {request.origin for request in self._kept.values() if request.origin is not None}
 
-    def seconds_left(self, asked: PairingRequest) -> int:
-        return max(0, int(asked.until - self.clock()))
+    def seconds_left(self, request: PairingRequest) -> int:
+        return max(0, int(request.until - self.clock()))
 
     def _require_room(self, asker: str, replaced: int) -> None:
         """Raises AlreadyAsking, TooManyPairings."""
         waiting, now = self.waiting(), self.clock()
-        if not replaced and any(asked.asker == asker for asked in waiting):
+        if not replaced and any(request.asker == asker for request in waiting):
             raise AlreadyAsking("this app asks already, and the person has not answered yet")
         if len(waiting) - replaced >= MAX_OPEN:
             raise TooManyPairings(f"{MAX_OPEN} apps ask already, and the person has not answered yet")
@@ -175,13 +179,13 @@ class Requests:
         if len(self._lately) >= MAX_PER_MINUTE:
             raise TooManyPairings(f"apps asked {MAX_PER_MINUTE} times within a minute")
 
-    def _require_new(self, asked: PairingRequest) -> None:
+    def _require_new(self, request: PairingRequest) -> None:
         """L8: only the same site may ask again under a name. Raises NameTaken."""
         kept = (one for one in self._kept.values() if one.stage is not PairingStage.REFUSED)
-        taken = (one for one in kept if name_key(one.name) == name_key(asked.name))
-        if any(asked.origin is None or one.origin != asked.origin for one in taken):
-            raise NameTaken(f"an app '{asked.name}' asks already")
+        taken = (one for one in kept if name_key(one.name) == name_key(request.name))
+        if any(request.origin is None or one.origin != request.origin for one in taken):
+            raise NameTaken(f"an app '{request.name}' asks already")
 
     def _drop_expired(self) -> None:
         now = self.clock()
-        self._kept = {key: asked for key, asked in self._kept.items() if asked.until > now}
+        self._kept = {key: request for key, request in self._kept.items() if request.until > now}

@@ -97,15 +97,15 @@ def unpack(content: bytes) -> Backup:
     """Raises BackupUnreadable for anything but a backup of a known format."""
     try:
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
-            found = dict(_file(tar, member) for member in _members(tar))
+            files = dict(_file(tar, member) for member in _members(tar))
     except (tarfile.TarError, ValueError, RecursionError) as error:
         # RecursionError: tarfile parses extended headers recursively.
         raise BackupUnreadable(f"this is not a backup of signerd: {error}") from None
-    missing = {MANIFEST, JOURNAL, FILE} - found.keys()
+    missing = {MANIFEST, JOURNAL, FILE} - files.keys()
     if missing:
         raise BackupUnreadable(f"the backup has no {', '.join(sorted(missing))}")
-    manifest = _manifest(found.pop(MANIFEST))
-    return Backup(manifest, found)
+    manifest = _manifest(files.pop(MANIFEST))
+    return Backup(manifest, files)
 
 
 def _members(tar: tarfile.TarFile) -> list[tarfile.TarInfo]:
@@ -131,14 +131,14 @@ def _file(tar: tarfile.TarFile, member: tarfile.TarInfo) -> tuple[str, bytes]:
 
 def _manifest(data: bytes) -> Manifest:
     try:
-        found = _Format.model_validate_json(data).format
-        if found > FORMAT:
+        version = _Format.model_validate_json(data).format
+        if version > FORMAT:
             raise BackupUnreadable(
-                f"the backup is of format {found}, and this signerd reads format {FORMAT}",
+                f"the backup is of format {version}, and this signerd reads format {FORMAT}",
                 hint="Restore it with the signerd that made it, or a newer one.",
             )
         return Manifest.model_validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        told = f"{fault_place(first)} {fault_words(first)}".strip()
-        raise BackupUnreadable(f"the backup's {MANIFEST} cannot be read: {told}") from None
+        fault = f"{fault_place(first)} {fault_words(first)}".strip()
+        raise BackupUnreadable(f"the backup's {MANIFEST} cannot be read: {fault}") from None

@@ -101,9 +101,9 @@ def _require_empty(state: Path) -> None:
     """Raises FolderNotEmpty: existing files are not overwritten."""
     if state.is_symlink() or (state.exists() and not state.is_dir()):
         raise FolderNotEmpty(f"{state} is not a folder, or is a link to one")
-    found = sorted(entry.name for entry in state.iterdir() if entry.name != LOCK) if state.exists() else []
-    if found:
-        raise FolderNotEmpty(f"{state} is in use: it has {', '.join(found[:3])}")
+    names = sorted(entry.name for entry in state.iterdir() if entry.name != LOCK) if state.exists() else []
+    if names:
+        raise FolderNotEmpty(f"{state} is in use: it has {', '.join(names[:3])}")
 
 
 def _require_ours(beside: Path) -> None:
@@ -239,8 +239,8 @@ def _why_no_journal(journal: sqlite3.Connection) -> str | None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
         migrate(made)
         wanted = [tuple(row) for row in made.execute(_SCHEMA)]
-    found = [tuple(row) for row in journal.execute(_SCHEMA)]
-    return None if found == wanted else f"its tables are not those of version {version}"
+    schema = [tuple(row) for row in journal.execute(_SCHEMA)]
+    return None if schema == wanted else f"its tables are not those of version {version}"
 
 
 def _put(beside: Path, state: Path) -> None:

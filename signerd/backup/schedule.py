@@ -24,8 +24,8 @@ USUAL_DAYS = 30
 
 def note_made(state: Path, made_at: datetime, fingerprint: str) -> None:
     """Raises OSError."""
-    told = {"made_at": made_at.isoformat(), "fingerprint": fingerprint}
-    write_private(state / NAME, json.dumps(told).encode())
+    record = {"made_at": made_at.isoformat(), "fingerprint": fingerprint}
+    write_private(state / NAME, json.dumps(record).encode())
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ def last_backup(state: Path) -> BackupMade | None:
     """None where none was made, or the file cannot be read."""
     try:
         with (state / NAME).open("rb") as file:
-            told = json.loads(file.read(_MAX_BYTES))
-            found = BackupMade(datetime.fromisoformat(told["made_at"]), plain(str(told["fingerprint"])))
+            record = json.loads(file.read(_MAX_BYTES))
+            backup = BackupMade(datetime.fromisoformat(record["made_at"]), plain(str(record["fingerprint"])))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return found if found.at.tzinfo is not None else None
+    return backup if backup.at.tzinfo is not None else None
 
 
 def reminders(state: Path, section: BackupSection, now: datetime, *, pinned: bool) -> Iterator[str]:
@@ -118,8 +118,8 @@ async def back_up_on_schedule(
     while True:
         if section.scheduled and is_due(state, section, now()):
             fault = await make(state, section)
-            told = {} if fault is None else {GROUP: f"The scheduled backup could not be made: {fault}"}
-            troubles.report(GROUP, told)
+            faults = {} if fault is None else {GROUP: f"The scheduled backup could not be made: {fault}"}
+            troubles.report(GROUP, faults)
         made = last_backup(state)
         if made is not None:
             note(made.at.isoformat(), made.fingerprint)

@@ -47,8 +47,8 @@ def seal_with(content: bytes, passphrase: str) -> bytes:
 
 def work_of(sealed: bytes) -> int:
     """The scrypt cost of a file under a passphrase, as a power of two; 0 for other files."""
-    found = _STANZA.match(sealed)
-    return 0 if found is None else int(found[1])
+    stanza = _STANZA.match(sealed)
+    return 0 if stanza is None else int(stanza[1])
 
 
 def seal_for(content: bytes, recipient: str) -> bytes:

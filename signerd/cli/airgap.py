@@ -227,28 +227,28 @@ def register_files(
     desk: Desk, exports: tuple[str, ...], digest: str, challenge_file: Path | None, *, replace: bool
 ) -> "Registered":
     """Have the challenge signed on the device, and register. Raises AnswerMissing, InvalidRequest."""
-    asked = desk.daemon.challenge_airgapped(exports, digest)
+    challenge = desk.daemon.challenge_airgapped(exports, digest)
     desk.tell(
-        f"Sign this line on your device, as it is, with the key at {asked.path}, within ten minutes:\n\n"
-        f"{asked.challenge}\n"
+        f"Sign this line on your device, as it is, with the key at {challenge.path}, within ten minutes:\n\n"
+        f"{challenge.challenge}\n"
     )
     if challenge_file is not None:
-        path = written(asked.file.encode(), asked.file_name, challenge_file, NOTHING_ASKED)
+        path = written(challenge.file.encode(), challenge.file_name, challenge_file, NOTHING_ASKED)
         desk.tell(f"Written: {path} (Coldcard: Advanced, File Management, Sign Text File)")
     given = desk.answers.line("The file that the device wrote, or the signature itself").strip()
     if not given:
         raise AnswerMissing("there is no signature", hint=NOTHING_ASKED)
     signature = _text(Path(given)) if Path(given).is_file() else given
-    return desk.daemon.register_airgapped(exports, digest, asked.challenge, signature, replace=replace)
+    return desk.daemon.register_airgapped(exports, digest, challenge.challenge, signature, replace=replace)
 
 
 def compared_on_device(desk: Desk, vault_id: str, out: Path, form: "EnrolmentForm") -> "Compared":
     """Write the vault's file for the device, and ask which address it shows."""
-    found = desk.daemon.enrolment(vault_id, form)
-    path = written(found.text.encode(), found.file_name, out, "Nothing was pinned.")
+    file = desk.daemon.enrolment(vault_id, form)
+    path = written(file.text.encode(), file.file_name, out, "Nothing was pinned.")
     desk.tell(
         f"Written: {path}\nLoad it on your device, and look at the vault's first receive address there "
-        f"(Coldcard: Address Explorer). It must be\n\n  {found.first_address}\n"
+        f"(Coldcard: Address Explorer). It must be\n\n  {file.first_address}\n"
     )
     said = desk.answers.line("Does your device show this very address? Type `same` or `another`").strip()
     if said == "same":

@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 PROGRAM = "a program of this machine"
 
 
-def pairing_text(asked: "OpenPairing", rights: Collection[str], days: int) -> str:
+def pairing_text(pairing: "OpenPairing", rights: Collection[str], days: int) -> str:
     """The request without its code: the person has to type the code that the app shows."""
     from signerd.callers import rights_words
 
-    taken = [right for right in asked.rights if right not in rights]
+    taken = [right for right in pairing.rights if right not in rights]
     lines = [
         "An app asks to be paired.",
-        f"  Name   {asked.name}  (its own word)",
-        f"  From   {asked.origin or PROGRAM}",
-        *([f"  NOTE   {asked.warning}"] if asked.warning else []),
+        f"  Name   {pairing.name}  (its own word)",
+        f"  From   {pairing.origin or PROGRAM}",
+        *([f"  NOTE   {pairing.warning}"] if pairing.warning else []),
         f"  For {count(days, 'day', 'days')} it may",
         *(f"    {line}" for line in rights_words(rights)),
         *([f"  Not granted: {', '.join(taken)}"] if taken else []),
-        f"  Answer within {asked.seconds_left} s. Where you began no pairing yourself, refuse it.",
+        f"  Answer within {pairing.seconds_left} s. Where you began no pairing yourself, refuse it.",
     ]
     return "\n".join(lines)
 
@@ -92,24 +92,24 @@ def pair(
     refuse: bool,
 ) -> None:
     """Pair an app: see which rights it asks for, remove some, and type the code that it shows."""
-    asked = _requested(desk, pairing_id, origin, accepted=refuse and pairing_id is not None)
-    rights = _rights_to_grant(asked, only)
-    desk.tell(pairing_text(asked, rights, days))
+    pairing = _requested(desk, pairing_id, origin, accepted=refuse and pairing_id is not None)
+    rights = _rights_to_grant(pairing, only)
+    desk.tell(pairing_text(pairing, rights, days))
     typed = "no" if refuse else desk.answers.line(QUESTION) if code is None else code
     declined = typed.strip().lower() in NO
     if declined:
-        answered = desk.daemon.refuse_pairing(asked.id)
+        answered = desk.daemon.refuse_pairing(pairing.id)
     else:
-        answered = desk.daemon.accept_pairing(asked.id, typed, frozenset(rights), days)  # type: ignore[arg-type]  # rights that the daemon named
+        answered = desk.daemon.accept_pairing(pairing.id, typed, frozenset(rights), days)  # type: ignore[arg-type]  # rights that the daemon named
     desk.give(
         answered,
-        "Refused." if declined else f"Accepted: the app may fetch its token now. {_withdrawal(asked)}",
+        "Refused." if declined else f"Accepted: the app may fetch its token now. {_withdrawal(pairing)}",
     )
     raise click.exceptions.Exit(Exit.DECLINED if declined and not refuse else Exit.OK)
 
 
-def _withdrawal(asked: "OpenPairing") -> str:
-    return f"Until it has, `signerd pair {asked.id} --refuse` takes it back."
+def _withdrawal(pairing: "OpenPairing") -> str:
+    return f"Until it has, `signerd pair {pairing.id} --refuse` takes it back."
 
 
 def _requested(desk: Desk, pairing_id: str | None, origin: str | None, *, accepted: bool) -> "OpenPairing":
@@ -118,10 +118,10 @@ def _requested(desk: Desk, pairing_id: str | None, origin: str | None, *, accept
     if origin is not None:
         exact = daemon.let_in(origin).origin
         desk.tell(f"The pages of {exact} may ask for five minutes.")
-    found = _found(daemon, pairing_id, exact, accepted=accepted)
-    if found is None and pairing_id is not None:
+    pairing = _found(daemon, pairing_id, exact, accepted=accepted)
+    if pairing is None and pairing_id is not None:
         raise UnknownPairing(f"no request '{pairing_id}' is open")
-    return found or _wait_for_request(daemon, exact, after, desk.tell)
+    return pairing or _wait_for_request(daemon, exact, after, desk.tell)
 
 
 def _wait_for_request(daemon: "DaemonClient", origin: str | None, after: int, tell: "Tell") -> "OpenPairing":
@@ -130,9 +130,9 @@ def _wait_for_request(daemon: "DaemonClient", origin: str | None, after: int, te
     tell("Waiting for an app to ask, two minutes at most. Ctrl-C ends it.")
     with daemon.follow(after=after, subject=PAIRING) as lines:
         for _line in lines:
-            found, left = _found(daemon, None, origin), ends - time.monotonic()
-            if found is not None:
-                return found
+            pairing, left = _found(daemon, None, origin), ends - time.monotonic()
+            if pairing is not None:
+                return pairing
             if left <= 0:
                 raise UnknownPairing("no app asked", hint="Start pairing in the app, then run this again.")
             tell(f"Waiting, {left:.0f} seconds more.")
@@ -145,30 +145,34 @@ def _found(
     """``accepted``: also one that was let in and has no token yet. Raises InvalidRequest where several could
     be meant.
     """
-    found = [
-        asked
-        for asked in daemon.pairings()
-        if (pairing_id is None or (len(pairing_id) >= LEAST and asked.id.startswith(pairing_id)))
-        and origin in {None, asked.origin}
-        and (accepted or asked.state == "waiting")
+    pairings = [
+        pairing
+        for pairing in daemon.pairings()
+        if (pairing_id is None or (len(pairing_id) >= LEAST and pairing.id.startswith(pairing_id)))
+        and origin in {None, pairing.origin}
+        and (accepted or pairing.state == "waiting")
     ]
-    if len(found) > 1:
-        told = "; ".join(f"{asked.id} ({asked.origin or PROGRAM}, '{asked.name}')" for asked in found)
-        raise InvalidRequest(f"{len(found)} apps ask: {told}", hint="Name one of them: `signerd pair ID`.")
-    return found[0] if found else None
+    if len(pairings) > 1:
+        requests = "; ".join(
+            f"{pairing.id} ({pairing.origin or PROGRAM}, '{pairing.name}')" for pairing in pairings
+        )
+        raise InvalidRequest(
+            f"{len(pairings)} apps ask: {requests}", hint="Name one of them: `signerd pair ID`."
+        )
+    return pairings[0] if pairings else None
 
 
-def _rights_to_grant(asked: "OpenPairing", only: str | None) -> tuple[str, ...]:
+def _rights_to_grant(pairing: "OpenPairing", only: str | None) -> tuple[str, ...]:
     """The rights to grant of those that were asked for. Raises InvalidRequest."""
     if only is None:
-        return asked.rights
+        return pairing.rights
     named = {word.strip() for word in only.split(",")}
-    if not named <= set(asked.rights):
+    if not named <= set(pairing.rights):
         raise InvalidRequest(
             "--only can name no right that the app did not ask for",
-            hint=f"It asks for: {','.join(asked.rights)}.",
+            hint=f"It asks for: {','.join(pairing.rights)}.",
         )
-    return tuple(right for right in asked.rights if right in named)
+    return tuple(right for right in pairing.rights if right in named)
 
 
 @click.group(invoke_without_command=True)
@@ -181,17 +185,17 @@ def apps(context: click.Context, ended: bool, as_json: bool) -> None:
         return
     daemon = context.obj.daemon
     every = daemon.apps()
-    found = [one for one in every if ended or one.state == "live"]
+    listed = [one for one in every if ended or one.state == "live"]
     coming = [one for one in daemon.pairings() if one.state == "accepted"]
     if as_json:
-        answer(found)
-    elif not found:
+        answer(listed)
+    elif not listed:
         say("No app is paired. Let one in with `signerd pair`.")
     else:
         header = ("ID", "NAME", "FROM", "RIGHTS", "UNTIL", "LAST USED", "STATE")
-        table(header, [app_row(one) for one in found])
-    if not as_json and len(found) < len(every):
-        say(f"Revoked or expired: {len(every) - len(found)}. `signerd apps --all` shows them.")
+        table(header, [app_row(one) for one in listed])
+    if not as_json and len(listed) < len(every):
+        say(f"Revoked or expired: {len(every) - len(listed)}. `signerd apps --all` shows them.")
     for one in () if as_json else coming:
         say(
             f"'{one.name}' ({one.origin or PROGRAM}) was let in and has not fetched its token. "
@@ -298,8 +302,8 @@ def _folder(state: Path) -> Path:
     """The user's private runtime folder, which is in memory; else the state folder."""
     given = os.environ.get("XDG_RUNTIME_DIR", "")
     with contextlib.suppress(OSError):
-        found = Path(given).lstat()
-        private = is_ours(found) and not is_open(found)
-        if Path(given).is_absolute() and stat.S_ISDIR(found.st_mode) and private:
+        status = Path(given).lstat()
+        private = is_ours(status) and not is_open(status)
+        if Path(given).is_absolute() and stat.S_ISDIR(status.st_mode) and private:
             return Path(given)
     return state

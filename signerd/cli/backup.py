@@ -81,42 +81,42 @@ def restore(desk: Desk, file: Path, identity: Path | None) -> None:
         )
     else:
         content = open_by(sealed, identity)
-    found = unpack(content)
+    backup = unpack(content)
 
-    def accept(found: "BackupSummary") -> bool:
-        desk.tell(backup_summary_text(found, by_passphrase=identity is None))
+    def accept(summary: "BackupSummary") -> bool:
+        desk.tell(backup_summary_text(summary, by_passphrase=identity is None))
         return desk.yes or desk.answers.yes("Restore it?")
 
-    if not restore_backup(found, desk.state, accept):
+    if not restore_backup(backup, desk.state, accept):
         raise click.exceptions.Exit(Exit.DECLINED)
-    manifest = found.manifest.model_dump(mode="json")
+    manifest = backup.manifest.model_dump(mode="json")
     named = "signerd" if desk.given is None else f"signerd --state {desk.given}"
     desk.give(
-        {"state_folder": str(desk.state), "fingerprint": fingerprint(found), **manifest},
+        {"state_folder": str(desk.state), "fingerprint": fingerprint(backup), **manifest},
         f"Restored to {desk.state}. Run `{named} login`, then `{named} run`; pair apps again.",
     )
 
 
-def backup_summary_text(found: "BackupSummary", *, by_passphrase: bool) -> str:
+def backup_summary_text(summary: "BackupSummary", *, by_passphrase: bool) -> str:
     """What the person checks before the restore."""
-    made = found.manifest
+    made = summary.manifest
     lines = [
         f"Backup of {made.made_at:%Y-%m-%d %H:%M} UTC by signerd {made.signerd}",
-        f"{FINGERPRINT}: {found.fingerprint}",
+        f"{FINGERPRINT}: {summary.fingerprint}",
         f"  network   {network_words(str(made.network))}",
         f"  chain     {count(made.entries, 'entry', 'entries')}, head {made.head}",
-        f"  signed    {found.signatures}",
-        *(f"  pinned    '{_one_line(name)}'  {code}" for name, code in found.pins),
-        *(f"! {_one_line(note)}" for note in found.notes),
+        f"  signed    {summary.signatures}",
+        *(f"  pinned    '{_one_line(name)}'  {code}" for name, code in summary.pins),
+        *(f"! {_one_line(note)}" for note in summary.notes),
     ]
-    if found.unclear:
+    if summary.unclear:
         lines.append(
-            f"! {found.unclear} may have been signed on the device when it was made: none is signed again "
+            f"! {summary.unclear} may have been signed on the device when it was made: none is signed again "
             "unasked."
         )
-    if found.undelivered:
+    if summary.undelivered:
         lines.append(
-            f"! Signatures that the platform did not have when it was made: {found.undelivered}. None is "
+            f"! Signatures that the platform did not have when it was made: {summary.undelivered}. None is "
             "submitted, for you may have declined it since. `signerd proposals --all` shows what is over."
         )
     if not by_passphrase:

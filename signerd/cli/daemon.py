@@ -34,24 +34,24 @@ def run(desk: Desk, as_json: bool) -> None:
 @answering
 def status(desk: Desk) -> None:
     """Show what the daemon does and what it needs."""
-    found = desk.daemon.status()
-    reachable = "reachable" if found.platform_reachable else "not reached"
-    backup = f"{found.backup_made_at}, fingerprint {found.backup_fingerprint}"
-    signed_in = f"signed in as {found.email}" if found.signed_in else "signed out"
+    report = desk.daemon.status()
+    reachable = "reachable" if report.platform_reachable else "not reached"
+    backup = f"{report.backup_made_at}, fingerprint {report.backup_fingerprint}"
+    signed_in = f"signed in as {report.email}" if report.signed_in else "signed out"
     desk.give(
-        found,
-        f"signerd {found.version}    {network_words(found.network)}\n"
-        f"  platform   {found.platform_url}, {reachable}, {signed_in}\n"
-        f"  session    kept in: {found.secrets}\n"
-        f"  your key   {found.fingerprint or 'not registered'}\n"
-        f"  devices    {found.devices_ready} ready\n"
-        f"  vaults     {found.vaults_pinned} pinned\n"
-        f"  proposals  {found.waiting_for_you} wait for you\n"
-        f"  journal    {count(found.journal_entries, 'entry', 'entries')}, head {found.journal_head}\n"
-        f"  backup     {backup if found.backup_made_at else 'none was made'}\n"
-        f"  state      {found.state_folder}\n"
-        f"  page       {f'`signerd open`; apps call {found.page_url}' if found.page_url else 'not served'}",
-        *(f"! {note}" for note in found.notes),
+        report,
+        f"signerd {report.version}    {network_words(report.network)}\n"
+        f"  platform   {report.platform_url}, {reachable}, {signed_in}\n"
+        f"  session    kept in: {report.secrets}\n"
+        f"  your key   {report.fingerprint or 'not registered'}\n"
+        f"  devices    {report.devices_ready} ready\n"
+        f"  vaults     {report.vaults_pinned} pinned\n"
+        f"  proposals  {report.waiting_for_you} wait for you\n"
+        f"  journal    {count(report.journal_entries, 'entry', 'entries')}, head {report.journal_head}\n"
+        f"  backup     {backup if report.backup_made_at else 'none was made'}\n"
+        f"  state      {report.state_folder}\n"
+        f"  page       {f'`signerd open`; apps call {report.page_url}' if report.page_url else 'not served'}",
+        *(f"! {note}" for note in report.notes),
     )
 
 
@@ -65,9 +65,9 @@ def doctor(desk: Desk) -> None:
     """
     from signerd.doctor.finding import DoctorOutcome
 
-    _, found = examined(desk, status_if_running(desk))
-    desk.give(found, *(finding_text(name, finding) for name, finding in found.items()))
-    troubled = any(finding.outcome is DoctorOutcome.TROUBLE for finding in found.values())
+    _, findings = examined(desk, status_if_running(desk))
+    desk.give(findings, *(finding_text(name, finding) for name, finding in findings.items()))
+    troubled = any(finding.outcome is DoctorOutcome.TROUBLE for finding in findings.values())
     raise click.exceptions.Exit(Exit.FAILED if troubled else Exit.OK)
 
 
@@ -96,8 +96,8 @@ def status_if_running(desk: Desk) -> "Status | None":
 
 def finding_text(name: str, finding: "DoctorFinding") -> str:
     more = (finding.why, f"→ {finding.do}" if finding.do else "")
-    told = [] if finding.outcome == "well" else [f"{'':<24}{text}" for text in more if text]
-    return "\n".join([f"{_MARKS[finding.outcome]:<8} {name:<14} {finding.found}", *told])
+    details = [] if finding.outcome == "well" else [f"{'':<24}{text}" for text in more if text]
+    return "\n".join([f"{_MARKS[finding.outcome]:<8} {name:<14} {finding.found}", *details])
 
 
 @click.group()
@@ -180,9 +180,9 @@ def completion(context: click.Context, shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    found = get_completion_class(shell)
-    assert found is not None, "one of the shells that click knows"
-    put(found(context.find_root().command, {}, THIS_PROGRAM, VARIABLE).source())
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None, "one of the shells that click knows"
+    put(completion_class(context.find_root().command, {}, THIS_PROGRAM, VARIABLE).source())
 
 
 @click.group()

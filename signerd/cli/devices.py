@@ -50,13 +50,13 @@ def devices(context: click.Context, as_json: bool) -> None:
     """List the devices that are connected, and what each needs; or do something with one."""
     if context.invoked_subcommand is not None:
         return
-    found = context.obj.daemon.devices()
+    listed = context.obj.daemon.devices()
     if as_json:
-        answer(found)
-    elif not found:
+        answer(listed)
+    elif not listed:
         say("No device is connected.")
     else:
-        table(("ID", "MODEL", "FIRMWARE", "FINGERPRINT", "STATE", ""), [_row(device) for device in found])
+        table(("ID", "MODEL", "FIRMWARE", "FINGERPRINT", "STATE", ""), [_row(device) for device in listed])
 
 
 @devices.command()
@@ -114,12 +114,12 @@ def another_address(desk: Desk, device: str | None) -> None:
 
 
 def _chosen(
-    found: "tuple[DeviceView, ...]", device_id: str | None, wanted: frozenset[str] | None
+    connected: "tuple[DeviceView, ...]", device_id: str | None, wanted: frozenset[str] | None
 ) -> "DeviceView":
     """The named one; else the only one, or the only one in such a state. Raises NoSuchDevice."""
     if device_id is not None:
-        return device_named(found, device_id)
-    fitting = [device for device in found if wanted is None or device.state in wanted] or list(found)
+        return device_named(connected, device_id)
+    fitting = [device for device in connected if wanted is None or device.state in wanted] or list(connected)
     if len(fitting) == 1:
         return fitting[0]
     if fitting:

@@ -76,8 +76,8 @@ def explain(desk: Desk, code: str) -> None:
 
 def _found(code: str) -> Explained:
     known = table()
-    if found := known.get(code) or known.get(code.upper()):
-        return found
+    if explained := known.get(code) or known.get(code.upper()):
+        return explained
     near = get_close_matches(code, known, n=3)
     raise InvalidRequest(
         f"No error, check, outcome of a device or answer of the platform has the code '{code}'.",

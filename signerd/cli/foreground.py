@@ -66,7 +66,7 @@ async def _serve(config: Config, state: Path, store: SecretStore, log: Log, supe
             )
         )
         notices = notifying(daemon.feed, config.notifications.show, daemon.title)
-        async with notices, backups, supervisor.told():
+        async with notices, backups, supervisor.notified():
             for note in (await daemon.status()).notes:
                 log("signerd", "attention", note)
             settle()

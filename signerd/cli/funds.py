@@ -80,15 +80,15 @@ def movements(
     By the platform's word. The amount of a proposal that this machine knows is read from its transaction.
     """
     sought = {"since": _day(since), "before": _day(before), "search": search}
-    found: list[MovementView] = []
+    rows: list[MovementView] = []
     left_out, network = 0, ""
     for page in _pages(desk.daemon, naming.vault_id(desk.daemon, vault_id), sought, count):
-        found, left_out, network = [*found, *page.movements], left_out + page.left_out, page.network
-        if len(found) >= count:
+        rows, left_out, network = [*rows, *page.movements], left_out + page.left_out, page.network
+        if len(rows) >= count:
             break
     desk.give(
-        found[:count],
-        "\n".join([network_words(network), *map(movement_text, found[:count])]) if found else "No movements.",
+        rows[:count],
+        "\n".join([network_words(network), *map(movement_text, rows[:count])]) if rows else "No movements.",
     )
     if left_out:
         aside(f"Entries of the platform that cannot be read and are not shown: {left_out}.")

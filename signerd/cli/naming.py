@@ -49,13 +49,13 @@ def _meant(
     """The one that is meant; its id is printed first where it was not typed in full. Raises InvalidRequest
     where several match, and ``missing``.
     """
-    found = {one.id: (one, thing) for one, thing in ((record(thing), thing) for thing in things)}
-    meant = named(given, (one for one, _thing in found.values()), kind)
+    matches = {one.id: (one, thing) for one, thing in ((record(thing), thing) for thing in things)}
+    meant = named(given, (one for one, _thing in matches.values()), kind)
     if meant is None:
         raise missing
     if given != meant.id:
         aside(f"'{given}' is the {kind} {meant.id}: {meant.words}")
-    return found[meant.id][1]
+    return matches[meant.id][1]
 
 
 # --- proposals ----------------------------------------------------------------------------------------------
@@ -82,15 +82,15 @@ def proposal_named(daemon: "DaemonClient", given: str, *, unseen: bool = False) 
         hint=f"Give {LEAST} characters of its id or more: `signerd proposals --all` lists them.",
     )
     try:
-        found = _meant(given, daemon.proposals(), _of_proposal, "proposal", missing)
+        line = _meant(given, daemon.proposals(), _of_proposal, "proposal", missing)
     except UnknownProposal:
-        found = _meant(given, daemon.proposals(ended=True), _of_proposal, "proposal", missing)
+        line = _meant(given, daemon.proposals(ended=True), _of_proposal, "proposal", missing)
     if unseen:
         raise InvalidRequest(
             "with --yes a proposal is named by its whole id: you are not asked about what was found",
-            hint=f"'{given}' is {found.psbt_id}: {found.title}",
+            hint=f"'{given}' is {line.psbt_id}: {line.title}",
         )
-    return daemon.proposal(found.psbt_id)
+    return daemon.proposal(line.psbt_id)
 
 
 def _require_no_label(daemon: "DaemonClient", given: str) -> None:
@@ -148,11 +148,11 @@ def _vault(given_id: str, names: tuple[str, ...], code: str | None) -> NamedReco
 # --- devices and apps ---------------------------------------------------------------------------------------
 
 
-def device_named(found: Iterable["DeviceView"], given: str) -> "DeviceView":
+def device_named(connected: Iterable["DeviceView"], given: str) -> "DeviceView":
     """By its id, the name that it gives itself, its model or its fingerprint. Raises InvalidRequest,
     NoSuchDevice.
     """
-    return _meant(given, found, _of_device, "device", NoSuchDevice(f"there is no device '{given}'"))
+    return _meant(given, connected, _of_device, "device", NoSuchDevice(f"there is no device '{given}'"))
 
 
 def _of_device(device: "DeviceView") -> NamedRecord:

@@ -65,8 +65,10 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in MODULE_OF and cmd_name not in self.commands:
             module = import_module(f"signerd.cli.{MODULE_OF[cmd_name]}")
-            found = getattr(module, FUNCTIONS.get(cmd_name, cmd_name))
-            self.add_command(found if isinstance(found, click.Command) else click.command(cmd_name)(found))
+            command = getattr(module, FUNCTIONS.get(cmd_name, cmd_name))
+            self.add_command(
+                command if isinstance(command, click.Command) else click.command(cmd_name)(command)
+            )
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(

@@ -23,7 +23,7 @@ def show(desk: Desk, file: Path | None) -> None:
 
     config = load_config(find_config(desk.state))
     path = file or find_rules(config, desk.state)
-    found = (
+    in_force = (
         NO_RULES if path is None else load_rules(path, config.network).resolved(read_pinned_codes(desk.state))
     )
     # "vault_id": as the file names it; null: for all vaults together. "codes": of the vaults that it is for.
@@ -35,7 +35,7 @@ def show(desk: Desk, file: Path | None) -> None:
             "codes": sorted(rule.codes),
             "words": rule_words(rule, config.network),
         }
-        for rule in found.rules
+        for rule in in_force.rules
     ]
     desk.give(
         views,

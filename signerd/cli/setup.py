@@ -34,11 +34,11 @@ def setup(desk: Desk, **given: Any) -> None:
     if given["platform"] is None and not _is_configured(desk):
         given["platform"] = desk.answers.line(PLATFORM).strip()
     config, write = configured(desk, given)
-    _, found = examined(desk, status_if_running(desk), config, NEEDED)
-    for name, finding in found.items():
+    _, findings = examined(desk, status_if_running(desk), config, NEEDED)
+    for name, finding in findings.items():
         desk.tell(finding_text(name, finding))
     # A check that could not be run does not count.
-    status = next((NEEDED[name] for name, finding in found.items() if finding.outcome == "trouble"), None)
+    status = next((NEEDED[name] for name, finding in findings.items() if finding.outcome == "trouble"), None)
     if status is not None:
         desk.tell("\nMend what is marked TROUBLE, then run `signerd setup` again. Nothing was asked.")
         raise click.exceptions.Exit(status)

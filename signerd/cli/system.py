@@ -38,5 +38,5 @@ def require(commands: Iterable[Command]) -> None:
     for command in commands:
         ended = run_command(command)
         if ended.returncode:
-            told = f": {said}" if (said := ended.stdout.strip()) else ""
-            raise SystemToolFailed(f"`{' '.join(command)}` ended with status {ended.returncode}{told}")
+            output = f": {said}" if (said := ended.stdout.strip()) else ""
+            raise SystemToolFailed(f"`{' '.join(command)}` ended with status {ended.returncode}{output}")

@@ -28,9 +28,9 @@ def check(desk: Desk) -> None:
     from signerd.udev.rules import RuleStatus, rule_files, shut_devices
 
     _require_linux()
-    found, shut = rule_files(ROOT), shut_devices(ROOT)
-    whole = all(one.status is RuleStatus.INSTALLED for one in found) and not shut
-    rules = [{"name": one.name, "standing": one.status.value, "place": one.place} for one in found]
+    files, shut = rule_files(ROOT), shut_devices(ROOT)
+    whole = all(one.status is RuleStatus.INSTALLED for one in files) and not shut
+    rules = [{"name": one.name, "standing": one.status.value, "place": one.place} for one in files]
     if not desk.as_json:
         table(("RULE", "STATUS", "WHERE"), [tuple(one.values()) for one in rules])
     desk.give(
@@ -59,12 +59,14 @@ def install(desk: Desk) -> None:
         written = rules.install(ROOT)
     except OSError as error:
         raise SystemToolFailed(f"{error.filename} cannot be written: {error.strerror}") from error
-    told = bool(written) and (ROOT / rules.CONTROL).exists()
-    if told:
-        require(rules.TELL_UDEV)
-    then = CONNECT_AGAIN if told else f"udev does not run here: once it does, it reads them. {CONNECT_AGAIN}"
+    reloaded = bool(written) and (ROOT / rules.CONTROL).exists()
+    if reloaded:
+        require(rules.RELOAD_UDEV)
+    then = (
+        CONNECT_AGAIN if reloaded else f"udev does not run here: once it does, it reads them. {CONNECT_AGAIN}"
+    )
     desk.give(
-        {"written": [str(path) for path in written], "told": told},
+        {"written": [str(path) for path in written], "reloaded": reloaded},
         *(f"Written: {path}" for path in written),
         then if written else "Every rule is installed.",
     )
@@ -82,11 +84,11 @@ def _require_linux() -> None:
 
 
 def _say_what(wanted: list[str]) -> None:
-    from signerd.udev.rules import RULE_FOLDERS, TELL_UDEV
+    from signerd.udev.rules import RELOAD_UDEV, RULE_FOLDERS
 
     for name in wanted:
         say(f"It would write /{RULE_FOLDERS[0]}/{name}")
-    for command in TELL_UDEV:
+    for command in RELOAD_UDEV:
         say(f"It would run {' '.join(command)}")
 
 

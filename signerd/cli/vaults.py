@@ -106,9 +106,9 @@ vault_argument = click.argument(
 @answering
 def vaults(desk: Desk) -> None:
     """List the vaults, with what to compare with the other signers before pinning one."""
-    found = desk.daemon.vaults()
+    listed = desk.daemon.vaults()
     desk.give(
-        found, "\n\n".join(vault_text(vault) for vault in found) or "The platform has shown no vault yet."
+        listed, "\n\n".join(vault_text(vault) for vault in listed) or "The platform has shown no vault yet."
     )
 
 

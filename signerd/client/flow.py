@@ -61,22 +61,24 @@ class LoopbackApi(AccountApi, DevicesApi, VaultsApi, ProposalsApi, AppsApi):
         token cannot be stored; the app is paired then, and can be revoked. And as ``ask_pairing``.
         """
         # The daemon says which rights there are.
-        asked = yield from AppsApi.ask_pairing.plan(address, name, frozenset(rights))  # type: ignore[arg-type]
-        show(asked.code, asked.seconds)
-        granted = yield from _answer(address, asked)
+        pairing = yield from AppsApi.ask_pairing.plan(address, name, frozenset(rights))  # type: ignore[arg-type]
+        show(pairing.code, pairing.seconds)
+        granted = yield from _answer(address, pairing)
         if store is not None:
             store_token(store, granted.token)
         return granted
 
 
-def _answer(address: DaemonAddress, asked: "shapes.Pairing") -> Plan[Granted]:
+def _answer(address: DaemonAddress, pairing: "shapes.Pairing") -> Plan[Granted]:
     """Poll for the answer. It ends: the daemon expires the request."""
     while True:
-        found = yield from AppsApi.collect_pairing.plan(address, asked.id, asked.secret)
-        if found.state == "refused":
+        collected = yield from AppsApi.collect_pairing.plan(address, pairing.id, pairing.secret)
+        if collected.state == "refused":
             raise NotAllowed("the person refused to pair this app")
-        if found.state == "accepted":
-            return Granted(found.token or "", found.app_id or "", found.rights, found.expires or "")
+        if collected.state == "accepted":
+            return Granted(
+                collected.token or "", collected.app_id or "", collected.rights, collected.expires or ""
+            )
         yield Wait(ASK_AGAIN_SECONDS)
 
 
@@ -91,8 +93,8 @@ def store_token(path: Path, token: str) -> None:
 def stored_token(path: Path) -> str | None:
     """None where there is none. Raises UnsafeFolder for one that others may have read."""
     try:
-        found = path.stat()
-        if not is_ours(found) or is_open(found):
+        status = path.stat()
+        if not is_ours(status) or is_open(status):
             raise UnsafeFolder(
                 f"{path} belongs to another user, or is open to others",
                 hint="Revoke the app on the page, remove the file and pair again.",

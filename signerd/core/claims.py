@@ -24,42 +24,46 @@ def contradictions(claim: VaultClaim, vault: Vault) -> tuple[str, ...]:
         ("signatures needed", claim.threshold, vault.threshold),
         ("cosigners", claim.signers, len(vault.cosigners)),
     )
-    told = [
+    differences = [
         f"Its record counts {n} {what}, not {ours}." for what, n, ours in counted if n not in {None, ours}
     ]
     if claim.first_address not in {None, first}:
         shown = foreign(claim.first_address or "")[:_LONGEST_ADDRESS]
-        told.append(f"Its first address is shown as {shown}; the keys give {first}.")
-    return tuple(told)
+        differences.append(f"Its first address is shown as {shown}; the keys give {first}.")
+    return tuple(differences)
 
 
 def changes(pin: Pin, claim: VaultClaim) -> tuple[str, ...]:
     """A sentence for each difference from the pinned vault. A name is only a label and does not count."""
-    pinned, found = pin.vault, []
+    pinned, sentences = pin.vault, []
     if claim.workspace_id != pin.workspace_id:
-        found.append(f"It was pinned in workspace {pin.workspace_id}, and is shown in {claim.workspace_id}.")
+        sentences.append(
+            f"It was pinned in workspace {pin.workspace_id}, and is shown in {claim.workspace_id}."
+        )
     try:
         shown = Vault.from_descriptor(claim.descriptor, pinned.network)
     except MultisigError as error:
-        found.append(f"Its descriptor cannot be used any more: {said(error)}")
+        sentences.append(f"Its descriptor cannot be used any more: {said(error)}")
     else:
-        found += differences(pinned, shown)
-    return (*found, *contradictions(claim, pinned))
+        sentences += differences(pinned, shown)
+    return (*sentences, *contradictions(claim, pinned))
 
 
 def differences(known: Vault, shown: Vault) -> tuple[str, ...]:
     """Sentences for the differences of two quorums. The order of keys does not count."""
-    found = []
+    sentences = []
     if known.threshold != shown.threshold:
-        found.append(f"It needs {count(shown.threshold, 'signature', 'signatures')}, not {known.threshold}.")
+        sentences.append(
+            f"It needs {count(shown.threshold, 'signature', 'signatures')}, not {known.threshold}."
+        )
     was, now = frozenset(known.cosigners), frozenset(shown.cosigners)
-    found += [_gone(key, shown) for key in known.cosigners if key not in now]
-    found += [
+    sentences += [_gone(key, shown) for key in known.cosigners if key not in now]
+    sentences += [
         f"A cosigner came in: {key.origin}."
         for key in shown.cosigners
         if key not in was and known.cosigner_for(key.fingerprint) is None
     ]
-    return tuple(found)
+    return tuple(sentences)
 
 
 def _gone(key: OriginKey, shown: Vault) -> str:
@@ -99,8 +103,8 @@ def same_quorum(one: Vault, other: Vault) -> bool:
 
 def own_key_of(vault: Vault, own_keys: tuple[OwnKey, ...]) -> OwnKey | None:
     """The one registered key that is a cosigner: fingerprint, path and extended key all equal."""
-    found = [own for own in own_keys if own.purpose == "vault" and own.key in vault.cosigners]
-    return found[0] if len(found) == 1 else None
+    keys = [own for own in own_keys if own.purpose == "vault" and own.key in vault.cosigners]
+    return keys[0] if len(keys) == 1 else None
 
 
 def former_key_of(vault: Vault, former_keys: tuple[FormerKey, ...]) -> FormerKey | None:
@@ -117,13 +121,12 @@ def without_our_key(vault: Vault, former_keys: tuple[FormerKey, ...]) -> str:
 
 def fault_of_pinned(
     vault: Vault,
-    told: tuple[str, ...],
+    differences: tuple[str, ...],
     own_keys: tuple[OwnKey, ...],
     former_keys: tuple[FormerKey, ...],
 ) -> str | None:
-    """Why a pinned vault must not be used. ``told``: the changes that the person has not looked at."""
-    if told:
-        return (
-            f"ALARM: the platform has shown another vault than the one that was pinned here. {' '.join(told)}"
-        )
+    """Why a pinned vault must not be used. ``differences``: the changes that the person has not looked at."""
+    if differences:
+        listed = " ".join(differences)
+        return f"ALARM: the platform has shown another vault than the one that was pinned here. {listed}"
     return None if own_key_of(vault, own_keys) is not None else without_our_key(vault, former_keys)

@@ -36,39 +36,39 @@ from signerd.errors import AnswerRefused, IllegalEvent, NeedsAcknowledgement, Re
 
 def approved(record: Record, event: events.Approved, context: ReviewContext) -> Step:
     state = advance(record.state, ProposalMove.APPROVE)
-    found = review(record.snapshot, context)
-    require_assent(found, Approval(event.digest, event.acknowledged))
-    approval = Approval(event.digest, event.acknowledged & found.to_acknowledge)
+    current = review(record.snapshot, context)
+    require_assent(current, Approval(event.digest, event.acknowledged))
+    approval = Approval(event.digest, event.acknowledged & current.to_acknowledge)
     approved = replace(record, state=state, approval=approval, reason="")
-    note = Note("approved", record.psbt_id, {**_shown(found, approval), **_who(event.by)})
+    note = Note("approved", record.psbt_id, {**_shown(current, approval), **_who(event.by)})
     return Step(approved, notes=(note,))
 
 
-def require_assent(found: ProposalReview, approval: Approval) -> None:
+def require_assent(review: ProposalReview, approval: Approval) -> None:
     """Check that the approval is for what is shown now, that no check refuses, and that every warning is
     named.
     """
-    if approval.digest != found.digest:
+    if approval.digest != review.digest:
         raise StaleApproval("what you approved is not what the proposal shows now")
-    if not found.allowed:
-        names = ", ".join(verdict.name for verdict in found.refusals)
+    if not review.allowed:
+        names = ", ".join(verdict.name for verdict in review.refusals)
         raise RefusedByChecks(f"these checks refuse it: {names}")
-    missing = found.to_acknowledge - approval.acknowledged
+    missing = review.to_acknowledge - approval.acknowledged
     if missing:
         raise NeedsAcknowledgement(f"these warnings must be named first: {', '.join(sorted(missing))}")
 
 
-def _shown(found: ProposalReview, approval: Approval) -> dict[str, Any]:
+def _shown(review: ProposalReview, approval: Approval) -> dict[str, Any]:
     """``payments``: what the vault pays, which the rules count; a forward's payment to the vault does not
     count.
     """
-    assert found.inspection is not None
-    paid = [[p.script_pubkey.hex(), int(p.amount)] for p in found.inspection.payments]
-    forward = found.snapshot.kind is TxType.FORWARD
+    assert review.inspection is not None
+    paid = [[p.script_pubkey.hex(), int(p.amount)] for p in review.inspection.payments]
+    forward = review.snapshot.kind is TxType.FORWARD
     return {
         "acknowledged": sorted(approval.acknowledged),
         "digest": approval.digest,
-        "fee_sats": found.inspection.fee,
+        "fee_sats": review.inspection.fee,
         "payments": [] if forward else paid,
         **({"forwarded": paid} if forward else {}),
     }
@@ -169,8 +169,8 @@ def _approval_lapsed(record: Record, context: ReviewContext) -> Step:
     sentence = "The proposal changed after you approved it: look at it again."
     note = Note("approval-lapsed", record.psbt_id)
     again = reconsidered(record, events.Reconsidered(), context)
-    told = Notify(record.psbt_id, Level.ATTENTION, sentence)
-    return Step(again.record, (*again.news, told), (note, *again.notes))
+    notice = Notify(record.psbt_id, Level.ATTENTION, sentence)
+    return Step(again.record, (*again.news, notice), (note, *again.notes))
 
 
 def device_returned(record: Record, event: events.DeviceReturned, context: ReviewContext) -> Step:
@@ -181,8 +181,8 @@ def device_returned(record: Record, event: events.DeviceReturned, context: Revie
         return _verify_failed(record, "the vault is no longer pinned.")
     policy, signer = signing.policy, signing.key.origin.fingerprint
     try:
-        asked, returned = psbt_of(record.snapshot.psbt), Psbt.parse(event.psbt)
-        signed = _complete(accept_signatures(asked, returned, policy, signer), signing)
+        sent, returned = psbt_of(record.snapshot.psbt), Psbt.parse(event.psbt)
+        signed = _complete(accept_signatures(sent, returned, policy, signer), signing)
     except MultisigError as error:
         return _verify_failed(record, said(error))
     return _signed(verified, signed, signing, context)
@@ -208,15 +208,15 @@ def _signed(
     return then_step(step, lambda r: ready_for_importer(r) or ended(r))
 
 
-def _from_file(record: Record, asked: Psbt, returned: bytes, signing: SigningPolicy) -> Psbt:
+def _from_file(record: Record, sent: Psbt, returned: bytes, signing: SigningPolicy) -> Psbt:
     """S33: a file may go from signer to signer, and has the signatures of each. The platform takes each
     signer's own.
     """
     policy, fingerprint = signing.policy, signing.key.origin.fingerprint
-    signed = accept_signatures(asked, Psbt.parse(returned), policy, None)
+    signed = accept_signatures(sent, Psbt.parse(returned), policy, None)
     if record.snapshot.imported is not None:
         return signed
-    return accept_signatures(asked, signed_by(signed, policy, fingerprint), policy, fingerprint)
+    return accept_signatures(sent, signed_by(signed, policy, fingerprint), policy, fingerprint)
 
 
 def _complete(signed: Psbt, signing: SigningPolicy) -> Psbt:
@@ -230,8 +230,8 @@ def _verify_failed(record: Record, why: str) -> Step:
     reason = f"What the device returned was not used: {why}"
     state = advance(record.state, ProposalMove.DEVICE_FAILED)
     failed = replace(record, state=state, approval=None, reason=reason)
-    told = Notify(record.psbt_id, Level.ALARM, reason)
-    step = Step(failed, (told,), (Note("verify-failed", record.psbt_id, {"why": why}),))
+    notice = Notify(record.psbt_id, Level.ALARM, reason)
+    step = Step(failed, (notice,), (Note("verify-failed", record.psbt_id, {"why": why}),))
     return then_step(step, ended)
 
 
@@ -245,8 +245,8 @@ def device_failed(record: Record, event: events.NoSignature, _around: ReviewCont
     interrupted = replace(
         record, state=advance(record.state, ProposalMove.DEVICE_FAILED), approval=None, reason=event.sentence
     )
-    told = Notify(record.psbt_id, Level.ATTENTION, event.sentence)
-    return then_step(Step(interrupted, (told,), (Note("interrupted", record.psbt_id, facts),)), ended)
+    notice = Notify(record.psbt_id, Level.ATTENTION, event.sentence)
+    return then_step(Step(interrupted, (notice,), (Note("interrupted", record.psbt_id, facts),)), ended)
 
 
 # The platform's code for "no longer pending, or replaced"; the next poll has its outcome.
@@ -276,9 +276,9 @@ def submit_accepted(record: Record, event: events.SubmitAccepted, _around: Revie
         return _late(record, "accepted")
     said_no = record.state in (*OVER, State.DECLINED)
     if record.state in OVER and record.snapshot.status is not ProposalStatus.PENDING:
-        told = Notify(record.psbt_id, Level.ALARM, TAKEN_ALL_THE_SAME)
+        notice = Notify(record.psbt_id, Level.ALARM, TAKEN_ALL_THE_SAME)
         late = replace(record, reason=f"{record.reason} {TAKEN_ALL_THE_SAME}")
-        return Step(late, (told,), _late(record, "accepted").notes)
+        return Step(late, (notice,), _late(record, "accepted").notes)
     reason = f"{event.collected} of {event.required} signatures are there. {foreign(event.sentence)}".rstrip()
     if said_no:
         reason = f"{TAKEN_ALL_THE_SAME} {reason}"
@@ -308,8 +308,8 @@ def polled(record: Record, event: events.Polled, context: ReviewContext) -> Step
         return step
     if own_signature(event.snapshot, context) is None:
         return step
-    told = events.SubmitAccepted(after.snapshot.collected, after.snapshot.required)
-    return then_step(step, lambda known: submit_accepted(known, told, context))
+    accepted = events.SubmitAccepted(after.snapshot.collected, after.snapshot.required)
+    return then_step(step, lambda known: submit_accepted(known, accepted, context))
 
 
 def submit_undelivered(record: Record, event: events.SubmitUndelivered, _around: ReviewContext) -> Step:
@@ -331,8 +331,8 @@ def submit_kept(record: Record, event: events.SubmitKept, _around: ReviewContext
     if kept == record:
         return Step(record)
     facts = {"code": event.code, "sentence": event.sentence}
-    told = Notify(record.psbt_id, Level.ATTENTION, reason)
-    return Step(kept, (told,), (Note(State.KEPT.value, record.psbt_id, facts),))
+    notice = Notify(record.psbt_id, Level.ATTENTION, reason)
+    return Step(kept, (notice,), (Note(State.KEPT.value, record.psbt_id, facts),))
 
 
 GOES_AGAIN = (
@@ -350,10 +350,10 @@ def submit_turned_down(record: Record, event: events.SubmitTurnedDown, _around: 
     reason = f"{reason} {ANEW}" if is_over else reason
     refused = replace(record, state=advance(record.state, move), reason=reason)
     facts = {"code": event.code, "sentence": event.sentence}
-    told: tuple[News, ...] = (Notify(record.psbt_id, Level.ATTENTION, reason),)
+    notices: tuple[News, ...] = (Notify(record.psbt_id, Level.ATTENTION, reason),)
     if event.code == KEY_REVOKED:
-        told = (*told, ReadKeys())
-    return then_step(Step(refused, told, (Note("turned-down", record.psbt_id, facts),)), ended)
+        notices = (*notices, ReadKeys())
+    return then_step(Step(refused, notices, (Note("turned-down", record.psbt_id, facts),)), ended)
 
 
 def _late(record: Record, answer: str) -> Step:
@@ -366,8 +366,10 @@ def decline_delivered(record: Record, event: events.DeclineDelivered, _around: R
         raise IllegalEvent("nothing was declined")
     reason = f"{record.reason} {foreign(event.sentence)}".rstrip()
     delivered = replace(record, decline=replace(record.decline, delivered=True), reason=reason)
-    told = (Notify(record.psbt_id, Level.ATTENTION, reason),) if event.sentence else ()
-    return Step(delivered, told, (Note("decline-delivered", record.psbt_id, {"sentence": event.sentence}),))
+    notices = (Notify(record.psbt_id, Level.ATTENTION, reason),) if event.sentence else ()
+    return Step(
+        delivered, notices, (Note("decline-delivered", record.psbt_id, {"sentence": event.sentence}),)
+    )
 
 
 def ready_for_importer(record: Record) -> Step | None:

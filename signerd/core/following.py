@@ -115,13 +115,13 @@ def _altered(record: Record, snapshot: Snapshot) -> Step:
         "workspace": snapshot.workspace_id,
     }
     note = Note("altered", record.psbt_id, facts)
-    told = Notify(record.psbt_id, Level.ALARM, alarm)
+    notice = Notify(record.psbt_id, Level.ALARM, alarm)
     alarmed = replace(kept, alarm=alarm)
     if (record.state, ProposalMove.ALTERED) in TABLE:
         state = advance(record.state, ProposalMove.ALTERED)
         alarmed = replace(alarmed, state=state, reason=alarm, approval=None)
-        return Step(alarmed, (told,), (note,))
-    return then_step(Step(alarmed, (told,), (note,)), ended)
+        return Step(alarmed, (notice,), (note,))
+    return then_step(Step(alarmed, (notice,), (note,)), ended)
 
 
 def ended(record: Record) -> Step | None:
@@ -182,16 +182,16 @@ def lapsed(record: Record) -> Step:
     if record.state not in OVER or is_settled(record):
         return Step(record)
     gone = replace(record, let_go=True, reason=f"{record.reason} {LET_GO}".strip())
-    told = Notify(record.psbt_id, Level.ATTENTION, LET_GO)
-    return Step(gone, (told,), (Note("let-go", record.psbt_id, {"state": record.state.value}),))
+    notice = Notify(record.psbt_id, Level.ATTENTION, LET_GO)
+    return Step(gone, (notice,), (Note("let-go", record.psbt_id, {"state": record.state.value}),))
 
 
 def withdrawn(record: Record, reason: str, **facts: str) -> Step:
     """Withdraw a signature that the platform does not have, and notify the person."""
     gone = replace(record, state=advance(record.state, ProposalMove.WITHDRAW), reason=reason)
-    told = Notify(record.psbt_id, Level.ATTENTION, reason)
+    notice = Notify(record.psbt_id, Level.ATTENTION, reason)
     note = Note(gone.state.value, record.psbt_id, {"from": record.state.value, **facts})
-    return Step(gone, (told,), (note,))
+    return Step(gone, (notice,), (note,))
 
 
 def is_proof_whole(snapshot: Snapshot) -> bool:
@@ -199,20 +199,20 @@ def is_proof_whole(snapshot: Snapshot) -> bool:
 
 
 def judged(record: Record, context: ReviewContext) -> Step:
-    found = review(record.snapshot, context)
+    result = review(record.snapshot, context)
     note = Note(
-        "judged", record.psbt_id, {"digest": found.digest, "refusals": [v.name for v in found.refusals]}
+        "judged", record.psbt_id, {"digest": result.digest, "refusals": [v.name for v in result.refusals]}
     )
-    if found.allowed:
+    if result.allowed:
         waiting = replace(record, state=advance(record.state, ProposalMove.ALLOW), reason="")
         return Step(waiting, (ask_person(record.snapshot, context),), (note,))
-    reason = " ".join(verdict.sentence for verdict in found.refusals)
+    reason = " ".join(verdict.sentence for verdict in result.refusals)
     refused = replace(record, state=advance(record.state, ProposalMove.REFUSE), reason=reason)
-    imported, told = record.snapshot.imported, f"Refused: {reason}"
+    imported, sentence = record.snapshot.imported, f"Refused: {reason}"
     if imported is not None and imported.app_id is not None:
         # An app does not see the person's rules or other proposals.
-        told = "Refused by a check or by your rules: look at it for the reason."
-    return Step(refused, (Notify(record.psbt_id, Level.ATTENTION, told),), (note,))
+        sentence = "Refused by a check or by your rules: look at it for the reason."
+    return Step(refused, (Notify(record.psbt_id, Level.ATTENTION, sentence),), (note,))
 
 
 def reconsidered(record: Record, _event: events.Reconsidered, context: ReviewContext) -> Step:
@@ -297,8 +297,8 @@ def own_signature(snapshot: Snapshot, context: ReviewContext) -> OwnSignature | 
         progress = progress_of(psbt, signing.policy, signing.key.origin.fingerprint)
         if not progress.signed:
             return None
-        found = inspect(psbt, signing.policy, network=context.network)
-        return OwnSignature(signing, found, tuple(progress.missing))
+        inspection = inspect(psbt, signing.policy, network=context.network)
+        return OwnSignature(signing, inspection, tuple(progress.missing))
     except MultisigError:
         return None
 
@@ -316,26 +316,26 @@ def recalled(record: Record, _event: events.Recalled, context: ReviewContext) ->
     Signatures of only some inputs count as well: the platform may hide the others. Such a proposal is
     quarantined: the missing inputs may have been signed, so they are not signed again.
     """
-    found = own_signature(record.snapshot, context)
-    if found is None or record.signature is not None or record.state is State.SIGNING:
+    own = own_signature(record.snapshot, context)
+    if own is None or record.signature is not None or record.state is State.SIGNING:
         return Step(record)
     psbt_id, psbt = record.psbt_id, record.snapshot.psbt
     signature = SignedPsbt(psbt, request_key("submit", psbt_id, psbt))
-    lacks = found.missing and record.snapshot.status is ProposalStatus.PENDING
+    lacks = own.missing and record.snapshot.status is ProposalStatus.PENDING
     state = TABLE.get(
         (record.state, ProposalMove.RECALL_PART if lacks else ProposalMove.RECALL), record.state
     )
     reason = REASON
     if lacks:
-        inputs = ", ".join(map(str, found.missing))
+        inputs = ", ".join(map(str, own.missing))
         reason += (
             f" It shows none for inputs {inputs}, which are not signed here any more: have it proposed anew."
         )
     known = replace(record, state=state, signature=signature, approval=None, reason=reason)
-    code = policy_code(found.signing.policy)
-    places = used_by(found.inspection, context.places.get(code, NEW_POLICY))
+    code = policy_code(own.signing.policy)
+    places = used_by(own.inspection, context.places.get(code, NEW_POLICY))
     # As in the note of an approval; a forward's payment to the vault does not count.
-    paid = () if record.snapshot.kind is TxType.FORWARD else found.inspection.payments
+    paid = () if record.snapshot.kind is TxType.FORWARD else own.inspection.payments
     payments = [[one.script_pubkey.hex(), int(one.amount)] for one in paid]
     signed = {
         "idempotency_key": signature.idempotency_key,

@@ -90,12 +90,12 @@ class Revocation:
     key_id: str
     fingerprint: str
     why: RevocationReason
-    told: datetime
+    at: datetime
     successor: str = ""
 
     @property
     def sentence(self) -> str:
-        first = _day(self.told)
+        first = _day(self.at)
         return f"The platform says that your key {self.fingerprint} {self._how}, as first heard on {first}."
 
     @property

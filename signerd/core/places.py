@@ -30,13 +30,13 @@ CHAINS = (RECEIVE, CHANGE)
 
 def merged(spans: Iterable[Span]) -> Spans:
     """Sorted; spans no further apart than the gap are joined."""
-    found: list[Span] = []
+    joined: list[Span] = []
     for first, last in sorted(spans):
-        if found and first <= found[-1][1] + GAP:
-            found[-1] = (found[-1][0], max(found[-1][1], last))
+        if joined and first <= joined[-1][1] + GAP:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
         else:
-            found.append((first, last))
-    return tuple(found)
+            joined.append((first, last))
+    return tuple(joined)
 
 
 def joined(known: Places, more: Places) -> Places:

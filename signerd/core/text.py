@@ -117,11 +117,11 @@ def line_of(text: str, key: Sequence[str]) -> int | None:
 def _parts(dotted: str) -> tuple[str, ...]:
     """The parts of a dotted key, parsed as TOML because quoted parts may have escapes."""
     try:
-        found: Any = tomllib.loads(f"{dotted} = 0")
+        value: Any = tomllib.loads(f"{dotted} = 0")
     except tomllib.TOMLDecodeError:
         return ()
     parts: list[str] = []
-    while isinstance(found, dict):
-        ((part, found),) = found.items()
+    while isinstance(value, dict):
+        ((part, value),) = value.items()
         parts.append(part)
     return tuple(parts)

@@ -44,21 +44,21 @@ _CALLS = {
 }
 
 
-def title_of(found: ProposalReview, labels: Labels, pinned: Pinned = NO_PINNED) -> str:
+def title_of(review: ProposalReview, labels: Labels, pinned: Pinned = NO_PINNED) -> str:
     """``Pay 0.1234 BTC to Acme``. ``NOT_JUDGED`` where nothing was proven of it."""
-    inspection = found.inspection
+    inspection = review.inspection
     if inspection is None:
         return NOT_JUDGED
     if inspection.proof is not None:
         return _proof(inspection.proof, inspection.network)
     proven = (
-        v.figures for v in found.verdicts if v.name == "replacement" and "replaced_fee_sats" in v.figures
+        v.figures for v in review.verdicts if v.name == "replacement" and "replaced_fee_sats" in v.figures
     )
     replaced = next((short_id(str(figures["replaces"])) for figures in proven), None)
     if replaced is not None and not inspection.payments and not inspection.op_returns:
         return f"Take {replaced} back: {_back(inspection)} return"
     named = {script: _whose(place) for script, place in pinned.items()}
-    what = "; ".join(_what(found, inspection, {**named, **labels}))
+    what = "; ".join(_what(review, inspection, {**named, **labels}))
     return what if replaced is None else f"{what}, at a higher fee than {replaced}"
 
 
@@ -73,36 +73,36 @@ def _proof(proof: ProofOfControl, network: Network) -> str:
     return f"Sign a message to prove control of {what}; it pays nobody"
 
 
-def labels_paid(found: ProposalReview, labels: Labels) -> tuple[str, ...]:
+def labels_paid(review: ProposalReview, labels: Labels) -> tuple[str, ...]:
     """The address book's names of its payees, or of a token call's address; each once."""
-    if found.inspection is None:
+    if review.inspection is None:
         return ()
-    payload = payload_in(found.inspection)
+    payload = payload_in(review.inspection)
     holder = payload.address if isinstance(payload, TokenCall) else None
-    scripts = [paid.script_pubkey for paid in found.inspection.payments]
+    scripts = [paid.script_pubkey for paid in review.inspection.payments]
     scripts += [] if holder is None else [holder]
     return tuple(dict.fromkeys(labels[script] for script in scripts if script in labels))
 
 
-def _what(found: ProposalReview, inspection: Inspection, labels: Labels) -> Iterator[str]:
+def _what(review: ProposalReview, inspection: Inspection, labels: Labels) -> Iterator[str]:
     payload = payload_in(inspection)
     if payload is not None:
-        yield _token(payload, found.token, inspection.network, labels)
+        yield _token(payload, review.token, inspection.network, labels)
     if inspection.payments:
-        yield _payment(found, inspection, labels)
+        yield _payment(review, inspection, labels)
     elif payload is None and inspection.op_returns:
         size = sum(len(output.data) for output in inspection.op_returns)
         yield f"Publish {count(size, 'byte', 'bytes')} of data, and pay nobody"
     elif payload is None:
-        whose = "your own profile" if found.snapshot.is_of_profile else "the vault"
+        whose = "your own profile" if review.snapshot.is_of_profile else "the vault"
         yield f"Pay nobody: {_back(inspection)} stay in {whose}"
 
 
-def _payment(found: ProposalReview, inspection: Inspection, labels: Labels) -> str:
+def _payment(review: ProposalReview, inspection: Inspection, labels: Labels) -> str:
     total = btc(sum(int(paid.amount) for paid in inspection.payments))
-    into_vault = any(v.name == "forward-destination" and v.outcome is Outcome.ALLOW for v in found.verdicts)
-    if into_vault and found.pin is not None:
-        return f"Move {total} from your profile into '{bounded(found.pin.name)}'"
+    into_vault = any(v.name == "forward-destination" and v.outcome is Outcome.ALLOW for v in review.verdicts)
+    if into_vault and review.pin is not None:
+        return f"Move {total} from your profile into '{bounded(review.pin.name)}'"
     sums: Counter[bytes] = Counter()
     for paid in inspection.payments:
         sums[paid.script_pubkey] += int(paid.amount)

@@ -41,7 +41,7 @@ class TokenClaim:
     frozen name.
     """
 
-    told: tuple[tuple[str, str], ...]
+    details: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)

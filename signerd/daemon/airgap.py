@@ -130,17 +130,17 @@ def _exported(daemon: Daemon, identity: str) -> list[Record]:
 
     Several, because the first may no longer accept one. Raises NotExported, IllegalEvent.
     """
-    found = daemon.journal.exports_of(identity)
-    waiting = [record for record in found if record.state is State.EXPORTED]
-    signed = [record for record in found if record.signature is not None]
+    exports = daemon.journal.exports_of(identity)
+    waiting = [record for record in exports if record.state is State.EXPORTED]
+    signed = [record for record in exports if record.signature is not None]
     if waiting or signed:
         return waiting or signed
-    if not found:
+    if not exports:
         raise NotExported(
             "this transaction was not exported here, so its answer cannot be imported",
             hint=None if daemon.journal.restored is None else FORGOTTEN,
         )
-    record = found[-1]
+    record = exports[-1]
     raise IllegalEvent(
         f"the proposal {record.psbt_id} has ended ({state_words(record.state)}): its answer is refused",
         hint="It counts as signed here all the same: anyone who has the file can still send it.",
@@ -158,15 +158,15 @@ def _verify(daemon: Daemon, record: Record, raw: bytes) -> None:
     signing = signing_of(record.snapshot, daemon.journal.review_context(record.snapshot))
     if signing is None or record.exported is None:
         return
-    asked, signer = Psbt.parse(record.exported), signing.key.origin.fingerprint
+    exported, signer = Psbt.parse(record.exported), signing.key.origin.fingerprint
     with refusing():
         try:
-            take_signed(raw, asked, signing.policy, signer)
+            take_signed(raw, exported, signing.policy, signer)
         except BadDeviceSignature as error:
             why = said(error)
-            told = f"The answer that was imported was not used: {why}"
+            sentence = f"The answer that was imported was not used: {why}"
             daemon.journal.note(Note("answer-refused", record.psbt_id, {"why": why}))
-            daemon.runner.feed.add(record.psbt_id, "alarm", told)
+            daemon.runner.feed.add(record.psbt_id, "alarm", sentence)
             raise
 
 

@@ -202,8 +202,8 @@ class Devices:
                 device_id, psbt_of(psbt), signing.policy, signer=signer, on_progress=on_progress
             )
         except BridgeError as error:
-            asked = not isinstance(error, NOT_ASKED)
-            return events.NoSignature(error.code, f"{_error_text(error)} {error.hint}", asked=asked)
+            reached = not isinstance(error, NOT_ASKED)
+            return events.NoSignature(error.code, f"{_error_text(error)} {error.hint}", asked=reached)
         except MultisigError as error:
             return events.NoSignature(error.code, said(error), asked=True)
         except Exception:  # noqa: BLE001 - the library raises only BridgeError: anything else is a bug in it
@@ -244,17 +244,17 @@ class Devices:
             DeviceFailed.
         """
         shown = OnScreen()
-        asked = self.on_screen.setdefault(device_id, [])
-        asked.append(shown)
+        requests = self.on_screen.setdefault(device_id, [])
+        requests.append(shown)
         try:
             await self._show_address(device_id, policy, place, on_progress)
         except DeviceFailed:
             if not shown.another:
                 raise
         finally:
-            asked.remove(shown)
+            requests.remove(shown)
             self.over[device_id] = self.clock()
-            if not asked:
+            if not requests:
                 del self.on_screen[device_id]
         if shown.another:
             raise AddressDiffers(
@@ -271,8 +271,8 @@ class Devices:
         NoSuchDevice, and AddressNotShown where it shows none.
         """
         await self.named(device_id)
-        asked = self.on_screen.get(device_id)
-        if asked is None:
+        requests = self.on_screen.get(device_id)
+        if requests is None:
             raise AddressNotShown(
                 "this device shows no address that is to be compared",
                 hint="Have it show the address again, and say so while it does.",
@@ -283,7 +283,7 @@ class Devices:
                 "the device has just gone on to another address",
                 hint="Compare what it shows now: if that differs, say so again.",
             )
-        asked[0].another = True
+        requests[0].another = True
         await self.bridge.cancel(device_id)
 
     async def _show_address(

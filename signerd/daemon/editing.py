@@ -138,8 +138,8 @@ def _path(daemon: Daemon, name: str) -> Path:
     if name == FILE and daemon.config_file is not None:
         return daemon.config_file.resolve()
     if name == RULES_FILE:
-        found = find_rules(daemon.config, daemon.state)
-        return (found or daemon.state / RULES_FILE).resolve()
+        path = find_rules(daemon.config, daemon.state)
+        return (path or daemon.state / RULES_FILE).resolve()
     raise NoSuchRoute("there is no such file of settings")
 
 

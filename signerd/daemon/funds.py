@@ -65,8 +65,8 @@ async def vault_funds(daemon: Daemon, vault_id: str) -> VaultFunds:
     record, note = await _record_of(daemon, vault_id)
     index = daemon.journal.next_receive_index(pin.vault)
     if record is not None:
-        found = await _index_of(pin.vault, record.receive_address, index)
-        index, note = (index, NOT_OURS) if found is None else (found, note)
+        index_of_address = await _index_of(pin.vault, record.receive_address, index)
+        index, note = (index, NOT_OURS) if index_of_address is None else (index_of_address, note)
     if index > MAX_INDEX:
         index, note = MAX_INDEX, NONE_LEFT if note is None else f"{note} {NONE_LEFT}"
     claim = daemon.journal.claim(vault_id)

@@ -112,9 +112,9 @@ class ImportedPsbts:
         return self._view(self.journal.record(snapshot.psbt_id), caller).model_copy(update={"is_new": True})
 
     async def all(self, caller: LoopbackCaller) -> tuple[ImportedLine, ...]:
-        found = self.journal.imported.newest(MOST_LISTED, caller.app_id, everyone=_is_person(caller))
+        entries = self.journal.imported.newest(MOST_LISTED, caller.app_id, everyone=_is_person(caller))
         names = {pin.vault.verification_code: pin.name for pin in self.journal.pins()}
-        return tuple(self._line(entry, names.get(entry.quorum or ""), caller) for entry in found)
+        return tuple(self._line(entry, names.get(entry.quorum or ""), caller) for entry in entries)
 
     async def one(self, psbt_id: str, caller: LoopbackCaller, version: PsbtVersion = "0") -> ImportedView:
         """``version``: of the signed PSBT. Raises UnknownProposal."""
@@ -134,8 +134,8 @@ class ImportedPsbts:
 
     def hides(self, caller: LoopbackCaller, subject: str) -> bool:
         """Whether another app imported this subject, so that the caller must not see it."""
-        found = None if caller.app_id is None else self.journal.imported.find(subject)
-        return found is not None and _app_of(found) != caller.app_id
+        entry = None if caller.app_id is None else self.journal.imported.find(subject)
+        return entry is not None and _app_of(entry) != caller.app_id
 
     def require_decider(self, psbt_id: str, caller: LoopbackCaller) -> None:
         """Only the person decides about an imported PSBT, whatever the app's rights. Does nothing for
@@ -175,15 +175,16 @@ class ImportedPsbts:
 
     def _with_figures(self, snapshot: Snapshot, caller: LoopbackCaller) -> Snapshot:
         """The snapshot with the figures for lists. Raises RefusedByChecks."""
-        found = self.journal.preview(snapshot)
-        if not found.allowed or found.inspection is None:
-            told = refusal_words(found, whole=_is_person(caller))
+        preview = self.journal.preview(snapshot)
+        if not preview.allowed or preview.inspection is None:
+            refusals = refusal_words(preview, whole=_is_person(caller))
             raise RefusedByChecks(
-                f"it is not signed here. {told}", hint="Ask who made the PSBT: nobody was asked to sign it."
+                f"it is not signed here. {refusals}",
+                hint="Ask who made the PSBT: nobody was asked to sign it.",
             )
         assert snapshot.imported is not None, "made by _snapshot"
-        paid, fee = paid_and_fee(found.inspection)
-        title = title_of(found, {})
+        paid, fee = paid_and_fee(preview.inspection)
+        title = title_of(preview, {})
         return replace(snapshot, imported=replace(snapshot.imported, paid=paid, fee=fee, title=title))
 
     def _require_room(self, snapshot: Snapshot, caller: LoopbackCaller) -> None:
@@ -240,11 +241,11 @@ class ImportedPsbts:
         """The record. Raises UnknownProposal, with one message for another caller's PSBT, a proposal and an
         unknown id (L7, L13).
         """
-        found = self.journal.imported.find(psbt_id)
-        if found is None or not (_is_person(caller) or _app_of(found) == caller.app_id):
+        entry = self.journal.imported.find(psbt_id)
+        if entry is None or not (_is_person(caller) or _app_of(entry) == caller.app_id):
             hint = "Each app is shown its own; `signerd proposals` lists what waits for you."
             raise UnknownProposal(f"there is no imported PSBT '{psbt_id}' here", hint=hint)
-        return found
+        return entry
 
     # --- showing --------------------------------------------------------------------------------------------
 
@@ -268,11 +269,11 @@ class ImportedPsbts:
             final=final,
         )
 
-    def _shown(self, found: ProposalReview, proposed: Record | None, caller: LoopbackCaller) -> PsbtReview:
+    def _shown(self, review: ProposalReview, proposed: Record | None, caller: LoopbackCaller) -> PsbtReview:
         proposal_id = None if proposed is None else proposed.psbt_id
         whole = _is_person(caller)
-        pinned = self.journal.pinned_places(found) if whole else NO_PINNED
-        return psbt_review(found, self.journal.network, proposal_id, self.labels, pinned, whole=whole)
+        pinned = self.journal.pinned_places(review) if whole else NO_PINNED
+        return psbt_review(review, self.journal.network, proposal_id, self.labels, pinned, whole=whole)
 
 
 def signed_of(record: Record) -> Psbt | None:
@@ -335,9 +336,9 @@ class Reviews:
         kept = sum(_size(one[0], one[1]) for one in self._known.values())
         if kept + _size(snapshot, context) > self._most:
             self._known.clear()
-        found = review(snapshot, context)
-        self._known[record.psbt_id] = snapshot, context, found
-        return found
+        result = review(snapshot, context)
+        self._known[record.psbt_id] = snapshot, context, result
+        return result
 
     @property
     def kept(self) -> int:

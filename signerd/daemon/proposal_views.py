@@ -97,9 +97,9 @@ def imported_proposal_line(record: Record, pin: Pin | None, network: Network) ->
 def _judged_line(
     record: Record, review: ProposalReview, network: Network, labels: Labels, pinned: Pinned
 ) -> dict[str, Any]:
-    found = review.inspection
-    paid, fee = (None, None) if found is None else paid_and_fee(found)
-    token = None if found is None or review.token is None else token_in_short(found, review.token)
+    inspection = review.inspection
+    paid, fee = (None, None) if inspection is None else paid_and_fee(inspection)
+    token = None if inspection is None or review.token is None else token_in_short(inspection, review.token)
     return {
         **_line(record, review.pin, network, paid, fee),
         "token": token,
@@ -306,7 +306,7 @@ def imported_line(
 
 
 def psbt_review(
-    found: ProposalReview,
+    review: ProposalReview,
     network: Network,
     proposal_id: str | None,
     labels: Labels = NO_LABELS,
@@ -321,22 +321,22 @@ def psbt_review(
     labels = labels if whole else NO_LABELS
     return PsbtReview(
         network=str(network),
-        vault_id=found.snapshot.vault_id or None,
-        vault_name=None if found.pin is None else found.pin.name,
-        **_verdict(found, whole=whole),
+        vault_id=review.snapshot.vault_id or None,
+        vault_name=None if review.pin is None else review.pin.name,
+        **_verdict(review, whole=whole),
         money=None
-        if found.inspection is None
-        else money_view(found.inspection, labels=labels, pinned=pinned),
+        if review.inspection is None
+        else money_view(review.inspection, labels=labels, pinned=pinned),
         proposal_id=proposal_id,
-        title=title_of(found, labels, pinned),
+        title=title_of(review, labels, pinned),
     )
 
 
-def _verdict(found: ProposalReview, *, whole: bool = True) -> dict[str, Any]:
+def _verdict(review: ProposalReview, *, whole: bool = True) -> dict[str, Any]:
     return {
-        "allowed": found.allowed,
-        "to_acknowledge": tuple(sorted(found.to_acknowledge)),
-        "checks": _checks(found.verdicts, whole=whole),
+        "allowed": review.allowed,
+        "to_acknowledge": tuple(sorted(review.to_acknowledge)),
+        "checks": _checks(review.verdicts, whole=whole),
     }
 
 
@@ -346,21 +346,21 @@ def _checks(verdicts: Sequence[Verdict], *, whole: bool) -> tuple[CheckView, ...
     return tuple(_not_told(view) if CHECKS[view.name].private and not whole else view for view in views)
 
 
-def refusal_words(found: ProposalReview, *, whole: bool) -> str:
+def refusal_words(review: ProposalReview, *, whole: bool) -> str:
     """The sentences and names of the refusals; ``whole`` as in ``psbt_review``."""
-    checks = _checks(found.refusals, whole=whole)
+    checks = _checks(review.refusals, whole=whole)
     return " ".join(f"{check.sentence} [{check.name}]" for check in checks)
 
 
-def for_an_app(view: ProposalView, found: ProposalReview, hides: Callable[[str], bool]) -> ProposalView:
+def for_an_app(view: ProposalView, review: ProposalReview, hides: Callable[[str], bool]) -> ProposalView:
     """L13: hide the verdicts that name another app's PSBT.
 
-    Found by the verdicts' figures, because sentences are cut where they are long. ``found``: the review of
+    Found by the verdicts' figures, because sentences are cut where they are long. ``review``: the review of
     ``view``.
     """
-    named = (str(verdict.figures.get("proposals", "")).split(", ") for verdict in found.verdicts)
-    told = zip(named, view.checks, strict=True)
-    checks = tuple(_not_told(check) if any(map(hides, filter(None, ids))) else check for ids, check in told)
+    named = (str(verdict.figures.get("proposals", "")).split(", ") for verdict in review.verdicts)
+    pairs = zip(named, view.checks, strict=True)
+    checks = tuple(_not_told(check) if any(map(hides, filter(None, ids))) else check for ids, check in pairs)
     return view.model_copy(update={"checks": checks})
 
 

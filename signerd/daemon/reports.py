@@ -49,10 +49,10 @@ async def audit_entries(
 ) -> AuditPage:
     """``after``: in the chain's order from there; else the newest first, below ``before`` if given."""
     # One more, to know whether there are more.
-    found = journal.audit_page(search, limit + 1, after=after, before=before)
+    entries = journal.audit_page(search, limit + 1, after=after, before=before)
     return AuditPage(
-        entries=tuple(_view(entry) for entry in found[:limit]),
-        more=len(found) > limit,
+        entries=tuple(_view(entry) for entry in entries[:limit]),
+        more=len(entries) > limit,
         total=journal.head()[0],
     )
 

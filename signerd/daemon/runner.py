@@ -242,8 +242,8 @@ class Runner:
                 return  # The approval is no longer valid.
             self.feed.add(psbt_id, "progress", "Look at your device.")
             began = self.journal.now()
-            told = teller(self.feed, psbt_id)
-            outcome = await self.devices.sign(device_id, record.snapshot.psbt, signing, told)
+            progress = teller(self.feed, psbt_id)
+            outcome = await self.devices.sign(device_id, record.snapshot.psbt, signing, progress)
             record = self.decide(psbt_id, outcome).record
             # By wall-clock time: the monotonic clock may stop while the machine sleeps.
             if record.state is State.SIGNED and self.journal.now() - began <= AT_THE_DEVICE_USUALLY:
@@ -305,10 +305,10 @@ class Runner:
 
     async def _delivered(self, psbt_id: str, work: Work) -> bool:
         if work is Work.TELL_DECLINE:
-            told = await self.platform.decline(self.journal.record(psbt_id))
-            if told is not None:
-                self.decide(psbt_id, told)
-            return told is not None
+            delivered = await self.platform.decline(self.journal.record(psbt_id))
+            if delivered is not None:
+                self.decide(psbt_id, delivered)
+            return delivered is not None
         outcome = await self.platform.submit(self.decide(psbt_id, events.SubmitStarted()).record)
         try:
             self.decide(psbt_id, outcome)

@@ -271,14 +271,14 @@ class Daemon:
         UnknownProposal.
         """
         record = self.journal.record(psbt_id)
-        found = self.imported.reviews.of(record)
-        labels, pinned = self._names(found, by)
+        review = self.imported.reviews.of(record)
+        labels, pinned = self._names(review, by)
         # A connected device with a registered key, in any state.
         ours, device = {own.key.fingerprint for own in self.journal.own_keys()}, None
         with contextlib.suppress(DeviceError):
             device = next((one for one in await self.bridge_devices.all() if one.fingerprint in ours), None)
-        shown = proposal_view(record, found, self.journal.network, labels, device, pinned)
-        return shown if by.app_id is None else for_an_app(shown, found, partial(self.imported.hides, by))
+        shown = proposal_view(record, review, self.journal.network, labels, device, pinned)
+        return shown if by.app_id is None else for_an_app(shown, review, partial(self.imported.hides, by))
 
     def title(self, psbt_id: str) -> str | None:
         """The title of a proposal, for notifications; None for other subjects."""
@@ -293,14 +293,14 @@ class Daemon:
         snapshot, network = record.snapshot, self.journal.network
         if snapshot.imported is not None:
             return imported_proposal_line(record, self.journal.pin_of(snapshot), network)
-        found = self.imported.reviews.of(record)
-        return proposal_line(record, found, network, *self._names(found, by))
+        review = self.imported.reviews.of(record)
+        return proposal_line(record, review, network, *self._names(review, by))
 
-    def _names(self, found: ProposalReview, by: LoopbackCaller) -> tuple[Labels, Pinned]:
+    def _names(self, review: ProposalReview, by: LoopbackCaller) -> tuple[Labels, Pinned]:
         """The address book and pinned addresses; empty for an app."""
         if by.app_id is not None:
             return NO_LABELS, NO_PINNED
-        return self.config.labels, self.journal.pinned_places(found)
+        return self.config.labels, self.journal.pinned_places(review)
 
     # --- deciding -------------------------------------------------------------------------------------------
 
@@ -363,8 +363,8 @@ class Daemon:
 
     async def preview_registration(self, device: str | None = None) -> RegistrationPreview:
         """Read the keys to register; nothing is sent. Raises leaves of DeviceError."""
-        found, offer = await self._offer(device)
-        return preview_view(offer, found, self.keys.accounts_of(offer.base.fingerprint).known)
+        current, offer = await self._offer(device)
+        return preview_view(offer, current, self.keys.accounts_of(offer.base.fingerprint).known)
 
     async def register(self, device_id: str, digest: str, *, replace: bool = False) -> Registered:
         """Register exactly what the preview with this digest showed; the device signs a proof.
@@ -378,8 +378,8 @@ class Daemon:
         person = await self.platform.user()
         challenge = await ask_challenge(offer, digest, person.user_id, self.platform)
         self.feed.add(REGISTRATION, "progress", "Look at your device: it shows the platform's challenge.")
-        told = teller(self.feed, REGISTRATION)
-        proof = await self.bridge_devices.sign_text(device_id, challenge, offer.proof_path, told)
+        progress = teller(self.feed, REGISTRATION)
+        proof = await self.bridge_devices.sign_text(device_id, challenge, offer.proof_path, progress)
         # Those that the platform's API does not accept are left out.
         said = {"maker": str(device.family), "model": device.model, "firmware": device.firmware}
         known = {}

@@ -153,10 +153,10 @@ class Unlocking:
     async def answer(self, question_id: str, answer: str | None) -> UnlockStep:
         """Answer a question once; None: on the device, or no. Raises NoSuchQuestion, DeviceFailed."""
         for run in self._runs.values():
-            asked = run.question
-            if asked is not None and asked.id == question_id and not asked.given.done():
+            question = run.question
+            if question is not None and question.id == question_id and not question.given.done():
                 run.question = None
-                asked.given.set_result(answer)
+                question.given.set_result(answer)
                 del answer
                 return await self._next(run)
         raise NoSuchQuestion("this question is not open")
@@ -236,14 +236,14 @@ class Unlocking:
             device_id=device_id, state="asks", text=run.text, question=self._view(run, run.question)
         )
 
-    def _view(self, run: _Run, asked: OpenQuestion) -> QuestionView:
+    def _view(self, run: _Run, question: OpenQuestion) -> QuestionView:
         return QuestionView(
-            id=asked.id,
+            id=question.id,
             device_id=run.device.id,
             device=_name(run.device),
-            kind=str(asked.kind),
-            text=asked.text,
-            seconds_left=math.ceil(max(0.0, asked.until - self.clock())),
+            kind=str(question.kind),
+            text=question.text,
+            seconds_left=math.ceil(max(0.0, question.until - self.clock())),
         )
 
 

@@ -201,14 +201,14 @@ def _profile(daemon: Daemon) -> Profile:
 
 async def _derived(policy: Policy, chain: int, start: int, count: int) -> tuple[AddressView, ...]:
     """Fewer than ``count`` at the last index of the chain."""
-    found = []
+    addresses = []
     for index in range(start, min(start + count, MAX_INDEX + 1)):
         screen = on_screen(policy.script_pubkey(chain, index), policy.network)
         address = policy.address(chain, index)
-        found.append(AddressView(chain=chain, index=index, address=address, on_screen=screen or address))
+        addresses.append(AddressView(chain=chain, index=index, address=address, on_screen=screen or address))
         # Other requests are served between two of them.
         await asyncio.sleep(0)
-    return tuple(found)
+    return tuple(addresses)
 
 
 def _words(chain: int, index: int) -> str:
@@ -295,9 +295,9 @@ async def pin(
     return vault_view(seen, daemon.journal.network)
 
 
-def _compared(daemon: Daemon, wanted: Pin, found: Compared) -> AtDevice:
+def _compared(daemon: Daemon, wanted: Pin, answer: Compared) -> AtDevice:
     """What the person says a screen shows that this machine cannot read. Raises AddressDiffers."""
-    if found == "another":
+    if answer == "another":
         address = as_compared(written_on(wanted.vault, FIRST), wanted.vault.address(FIRST.chain, FIRST.index))
         sentence = (
             f"ALARM: you say that the device shows another address as {FIRST.words}; "
@@ -321,8 +321,8 @@ async def _shown(daemon: Daemon, wanted: Pin) -> AtDevice:
 
 
 async def _enrol(daemon: Daemon, device: Device, wanted: Pin) -> None:
-    told = teller(daemon.feed, wanted.vault_id)
-    await daemon.bridge_devices.enrol(device.id, wanted.vault, wanted.name, told)
+    progress = teller(daemon.feed, wanted.vault_id)
+    await daemon.bridge_devices.enrol(device.id, wanted.vault, wanted.name, progress)
 
 
 async def unpin(daemon: Daemon, vault_id: str, code: str) -> VaultView:

@@ -109,7 +109,7 @@ def preview_view(offer: Offer, device: Device, known: int = 0) -> RegistrationPr
 def airgap_preview(offer: Offer) -> RegistrationPreview:
     """For keys imported as files: this machine cannot tell from which device they come."""
     number = count(len(offer.vault_keys), "account", "accounts")
-    told = f"There are keys of {number} for vaults: each vault takes one. More can be registered later."
+    accounts = f"There are keys of {number} for vaults: each vault takes one. More can be registered later."
     return RegistrationPreview(
         network=str(offer.network),
         device_id="",
@@ -117,7 +117,7 @@ def airgap_preview(offer: Offer) -> RegistrationPreview:
         fingerprint=str(offer.base.origin.fingerprint),
         keys=tuple(_key(own) for own in offer.own_keys()),
         digest=offer.digest,
-        notes=(FROM_FILES, UNKNOWN_FIRMWARE, UNPROVEN_NONCES, told),
+        notes=(FROM_FILES, UNKNOWN_FIRMWARE, UNPROVEN_NONCES, accounts),
     )
 
 
@@ -201,8 +201,8 @@ def _disjoint(vault: Vault) -> str:
 
 def audit_report(entries: Sequence[Entry]) -> AuditReport:
     """``entries``: the whole chain from its beginning."""
-    found = first_fault(entries)
-    at, fault = (None, None) if found is None else found
+    first = first_fault(entries)
+    at, fault = (None, None) if first is None else first
     head = entries[-1].digest if entries else GENESIS
     return AuditReport(entries=len(entries), head=head.hex(), at=at, fault=fault)
 

@@ -179,8 +179,8 @@ class DemoSigner:
         """
 
         async def look() -> ProposalView | None:
-            found = await self.daemon.proposal(psbt_id)
-            return None if found.state in ON_THE_WAY else found
+            view = await self.daemon.proposal(psbt_id)
+            return None if view.state in ON_THE_WAY else view
 
         outcome = await self.until("signs the proposal", look, self.patience)
         if outcome.state not in DELIVERED:
@@ -199,10 +199,10 @@ class DemoSigner:
 
         async def look() -> ProposalView | None:
             try:
-                found = await self.daemon.proposal(psbt_id)
+                view = await self.daemon.proposal(psbt_id)
             except UnknownProposal:
                 return None
-            return found if found.state in {*ASKED, "refused"} else None
+            return view if view.state in {*ASKED, "refused"} else None
 
         await self.until("is asked about the proposal", look)
 
@@ -217,11 +217,11 @@ class DemoSigner:
         """
         try:
             async with asyncio.timeout(seconds), self.daemon.follow() as happenings:
-                if (found := await look()) is not None:
-                    return found
+                if (result := await look()) is not None:
+                    return result
                 async for _ in happenings:
-                    if (found := await look()) is not None:
-                        return found
+                    if (result := await look()) is not None:
+                        return result
         except TimeoutError:
             raise DemoFailed(f"{self.name}: it took more than {seconds or 0:.0f} s until it {what}") from None
         raise DemoFailed(f"the signerd of {self.name} ended before it {what}")

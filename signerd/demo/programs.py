@@ -70,9 +70,9 @@ class Program:
         try:
             async with asyncio.timeout(START_SECONDS):
                 async for line in self.lines():
-                    if found := wanted.search(line):
+                    if match := wanted.search(line):
                         self._copying = asyncio.create_task(self._copy())
-                        return found
+                        return match
         except TimeoutError:
             raise DemoFailed(
                 f"{self.name} was not ready within {START_SECONDS:.0f} s:\n{tail(self.log)}"

@@ -96,18 +96,20 @@ class Terminal:
         """
         if self._ended.is_set():
             raise InputEnded
-        asked = _Question(question, shown, gives_way)
-        self._open.append(asked)
+        open_question = _Question(question, shown, gives_way)
+        self._open.append(open_question)
         try:
             while True:
                 self._show_next()
-                typed = await asked.answer
+                typed = await open_question.answer
                 if (answer := answers.get(typed.strip().lower())) is not None:
                     return answer
                 again = f"Answer with {' or '.join(key for key in answers if key)}."
-                self._open[self._open.index(asked)] = asked = _Question(question, again, gives_way)
+                self._open[self._open.index(open_question)] = open_question = _Question(
+                    question, again, gives_way
+                )
         finally:
-            self._open.remove(asked)
+            self._open.remove(open_question)
             self._show_next()
 
     def _show_next(self) -> None:
@@ -168,9 +170,9 @@ class Terminal:
 
     def _end(self) -> None:
         self._ended.set()
-        for asked in self._open:
-            if not asked.answer.done():
-                asked.answer.set_exception(InputEnded())
+        for open_question in self._open:
+            if not open_question.answer.done():
+                open_question.answer.set_exception(InputEnded())
 
     def _forget_what_was_typed(self) -> None:
         self._typed = b""

@@ -66,8 +66,11 @@ def _system() -> dict[str, str]:
         release = system.freedesktop_os_release()
     except (OSError, ValueError):
         release = {}
-    told = {"id": _release_word(release.get("ID")), "version": _release_word(release.get("VERSION_ID"))}
-    return {"kind": system.system(), "machine": system.machine(), **told}
+    release_words = {
+        "id": _release_word(release.get("ID")),
+        "version": _release_word(release.get("VERSION_ID")),
+    }
+    return {"kind": system.system(), "machine": system.machine(), **release_words}
 
 
 def _release_word(text: str | None) -> str:

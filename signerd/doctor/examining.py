@@ -46,10 +46,10 @@ def examine(
     waiting: Callable[[Sequence[str]], None] = lambda _names: None,
 ) -> dict[str, DoctorFinding]:
     """By name, in the table's order. ``waiting`` is called after a second, with the unfinished checks."""
-    found: dict[str, DoctorFinding] = {}
+    findings: dict[str, DoctorFinding] = {}
     # Daemon threads: a hanging one must not keep the program alive.
     threads = [
-        threading.Thread(target=_look, args=(*check, installation, found), daemon=True)
+        threading.Thread(target=_look, args=(*check, installation, findings), daemon=True)
         for check in checks.items()
     ]
     begun = time.monotonic()
@@ -58,16 +58,16 @@ def examine(
     for patience in (min(1.0, seconds), seconds):
         for thread in threads:
             thread.join(max(0.0, begun + patience - time.monotonic()))
-        missing = [name for name in checks if name not in found]
+        missing = [name for name in checks if name not in findings]
         if not missing:
             break
         waiting(missing)
     late = DoctorFinding(DoctorOutcome.UNKNOWN, f"No answer in {seconds:.0f} seconds.")
-    return {name: found.get(name, late) for name in checks}
+    return {name: findings.get(name, late) for name in checks}
 
 
 def _look(
-    name: str, examination: Examination, installation: Installation, found: dict[str, DoctorFinding]
+    name: str, examination: Examination, installation: Installation, findings: dict[str, DoctorFinding]
 ) -> None:
     try:
         finding = examination(installation)
@@ -79,4 +79,4 @@ def _look(
     except Exception:  # noqa: BLE001 - one check's failure must not stop the others
         _log.debug("%s", name, exc_info=True)
         finding = DoctorFinding(DoctorOutcome.UNKNOWN, "It could not be checked.")
-    found[name] = finding
+    findings[name] = finding

@@ -63,10 +63,10 @@ def port(installation: Installation) -> DoctorFinding:
             return well(f"`signerd open` opens the page; apps call {installation.status.page_url}")
         return trouble("The page is not served.", "", "The notes of `signerd status` say why.")
     # As the daemon would: at both addresses or not at all.
-    with listening_ports(wanted) as found:
-        if found.port is not None:
+    with listening_ports(wanted) as listeners:
+        if listeners.port is not None:
             return well(f"Port {wanted} is free for the page.")
-    return trouble(found.notes[0], "Without the port there is no page, and apps do not find signerd.")
+    return trouble(listeners.notes[0], "Without the port there is no page, and apps do not find signerd.")
 
 
 def desktop(installation: Installation) -> DoctorFinding:
@@ -93,12 +93,12 @@ def _devices(installation: Installation) -> tuple[DeviceView, ...]:
 def readiness(installation: Installation) -> DoctorFinding:
     if installation.status is None:
         return unknown(_SEEN)
-    found = _devices(installation)
-    if not found:
+    devices = _devices(installation)
+    if not devices:
         return note("No device is connected.")
-    waiting = [one for one in found if one.state not in AT_WORK]
+    waiting = [one for one in devices if one.state not in AT_WORK]
     if not waiting:
-        return well(f"{len(found)} ready.")
+        return well(f"{len(devices)} ready.")
     return trouble(
         " ".join(f"{one.model} is {one.state}{f': {one.detail}' if one.detail else ''}." for one in waiting),
         "An approved payment waits until its device is ready.",
@@ -137,10 +137,12 @@ def sandbox(installation: Installation) -> DoctorFinding:
             _WHY,
             "Remove the line, if the device works without it.",
         )
-    found = confinement.available()
-    if found.landlock and found.seccomp:
-        return well(f"A device's process can reach only that device (Landlock {found.landlock}, seccomp).")
-    layers = (("Landlock", found.landlock), ("seccomp", found.seccomp))
+    available = confinement.available()
+    if available.landlock and available.seccomp:
+        return well(
+            f"A device's process can reach only that device (Landlock {available.landlock}, seccomp)."
+        )
+    layers = (("Landlock", available.landlock), ("seccomp", available.seccomp))
     missing = [name for name, there in layers if not there]
     return note(
         f"This system cannot confine the processes of devices completely: no {' and no '.join(missing)}.",

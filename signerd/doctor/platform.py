@@ -55,8 +55,8 @@ def clock(installation: Installation) -> DoctorFinding:
     """By the platform's ``Date``, in whole seconds (RFC 9110, section 6.6.1)."""
     outcome = _ask(installation)
     try:
-        told = outcome.headers.get("date", "") if isinstance(outcome, HttpReply) else ""
-        theirs = parsedate_to_datetime(told).timestamp()
+        date = outcome.headers.get("date", "") if isinstance(outcome, HttpReply) else ""
+        theirs = parsedate_to_datetime(date).timestamp()
     except (ValueError, TypeError, OverflowError):
         return unknown("The platform's answer has no time.")
     off = installation.now() - theirs
@@ -176,10 +176,10 @@ def backup(installation: Installation) -> DoctorFinding:
         with closing(open_to_read(installation.state)) as journal:
             pinned = bool(journal.execute("SELECT count(*) FROM pins").fetchone()[0])
     now = datetime.fromtimestamp(installation.now(), UTC)
-    told = tuple(reminders(installation.state, installation.config.backup, now, pinned=pinned))
-    if told:
+    due = tuple(reminders(installation.state, installation.config.backup, now, pinned=pinned))
+    if due:
         return note(
-            told[0],
+            due[0],
             "Without one, a lost disk loses the pins and the record of what was signed: signerd could not "
             "recognise a payment that is asked for twice.",
             "signerd backup FILE",

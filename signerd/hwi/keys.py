@@ -76,8 +76,8 @@ def descriptors(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[s
 
 def _vault(daemon: DaemonClient, network: Network, named: str) -> Vault:
     """By its full name, id or verification code. Raises HwiError."""
-    found = [one for one in daemon.vaults() if named in {one.name, one.vault_id, one.verification_code}]
-    pinned = [one for one in found if one.pinned]
+    vaults = [one for one in daemon.vaults() if named in {one.name, one.vault_id, one.verification_code}]
+    pinned = [one for one in vaults if one.pinned]
     if len(pinned) != 1:
         why = "several pinned vaults have" if pinned else "no vault that is pinned here has"
         hint = "`signerd vaults` shows each one's verification code, which --vault accepts too"

@@ -55,7 +55,7 @@ def signed(
     chosen.require_registered()
     imported = daemon.import_psbt(text)
     try:
-        found = _awaited(daemon, imported, clock() + args.wait, clock)
+        view = _awaited(daemon, imported, clock() + args.wait, clock)
     except BaseException:
         # Another program may wait for the same transaction. Where a device is being asked or the daemon has
         # stopped, it cannot be withdrawn and expires within a day.
@@ -63,15 +63,15 @@ def signed(
             with suppress(SignerdError):
                 daemon.withdraw_psbt(imported.psbt_id)
         raise
-    return _answer(text, found)
+    return _answer(text, view)
 
 
-def _answer(text: str, found: str) -> dict[str, Any]:
+def _answer(text: str, psbt: str) -> dict[str, Any]:
     """What was given, in its version, with the daemon's signatures. ``signed``: one of them is new."""
     from multisig import Psbt, ReceivedPsbt
 
     received = ReceivedPsbt.parse(text)
-    answer = received.answer(Psbt.parse(found))
+    answer = received.answer(Psbt.parse(psbt))
     is_new = ReceivedPsbt.parse(answer).psbt != received.psbt
     return {"psbt": base64.b64encode(answer).decode("ascii"), "signed": is_new}
 
@@ -91,8 +91,8 @@ def _awaited(daemon: DaemonClient, imported: "ImportedView", deadline: float, cl
                         break
                     now = _look(daemon, imported)
                     attempted = attempted or line is not None or now.state != _INTERRUPTED
-                    if (found := _outcome(now, attempted=attempted)) is not None:
-                        return found
+                    if (outcome := _outcome(now, attempted=attempted)) is not None:
+                        return outcome
         except DaemonFailed as error:
             if not isinstance(error.__cause__, TimeoutError):
                 raise
@@ -191,9 +191,9 @@ def _unlocked() -> HwiError:
 
 def _open_question(daemon: DaemonClient, device: "DeviceView") -> str:
     """Raises HwiError."""
-    for asked in daemon.questions():
-        if (asked.device_id, asked.kind) == (device.id, "pin"):
-            return asked.id
+    for question in daemon.questions():
+        if (question.device_id, question.kind) == (device.id, "pin"):
+            return question.id
     raise HwiError("the device does not ask for a PIN now: begin with 'promptpin'", _LOCKED)
 
 

@@ -52,8 +52,8 @@ class AppBook:
 
     def origins(self, now: datetime) -> Mapping[str, datetime]:
         """The origins whose pages may ask to be paired now, and until when."""
-        found = self.connection.execute("SELECT origin, until FROM origins ORDER BY origin")
-        times = ((row["origin"], datetime.fromisoformat(row["until"])) for row in found)
+        rows = self.connection.execute("SELECT origin, until FROM origins ORDER BY origin")
+        times = ((row["origin"], datetime.fromisoformat(row["until"])) for row in rows)
         return {origin: until for origin, until in times if now < until}
 
     def pair(self, app: App) -> None:
@@ -96,8 +96,8 @@ class AppBook:
 
 def facts_of(name: str, origin: str | None, rights: frozenset[str]) -> dict[str, object]:
     """What the chain keeps of an app, or of a request to be paired."""
-    told: dict[str, object] = {"name": name, "rights": sorted(rights)}
-    return told if origin is None else {**told, "origin": origin}
+    facts: dict[str, object] = {"name": name, "rights": sorted(rights)}
+    return facts if origin is None else {**facts, "origin": origin}
 
 
 def _app(row: sqlite3.Row) -> App:
@@ -174,15 +174,15 @@ class ImportedBook:
 
     def same(self, identity: str, app_id: str | None) -> Record | None:
         """The same transaction imported before by the same caller, where it is open or signed."""
-        found = self._records("p.imported_by = ? AND p.identity = ?", app_id or PERSON, identity)
-        return next((record for record in found if record.state not in _OVER), None)
+        records = self._records("p.imported_by = ? AND p.identity = ?", app_id or PERSON, identity)
+        return next((record for record in records if record.state not in _OVER), None)
 
     def proposed(self, identity: str) -> Record | None:
         """The platform's proposal of this transaction, unless it ended without our signature and was not
         exported.
         """
-        found = self._records("p.imported_by IS NULL AND p.identity = ?", identity)
-        signed = (r for r in found if r.signature or r.exported or r.state not in _OVER)
+        records = self._records("p.imported_by IS NULL AND p.identity = ?", identity)
+        signed = (r for r in records if r.signature or r.exported or r.state not in _OVER)
         return next(signed, None)
 
     def expiry_of(self, app_id: str, newest: int) -> int | None:
@@ -194,8 +194,8 @@ class ImportedBook:
         return None if row is None else int(json.loads(row["snapshot"])["imported"]["expires_at"])
 
     def _entries(self, where: str, *given: str | int) -> tuple[ImportedEntry, ...]:
-        found = self.connection.execute(f"{_ENTRY_COLUMNS} WHERE {where} ORDER BY p.rowid", given)
-        return tuple(_entry(row) for row in found)
+        rows = self.connection.execute(f"{_ENTRY_COLUMNS} WHERE {where} ORDER BY p.rowid", given)
+        return tuple(_entry(row) for row in rows)
 
     def _records(self, where: str, *given: str | int) -> Iterator[Record]:
         query = f"{rows.RECORD_COLUMNS} WHERE {where} ORDER BY p.rowid"

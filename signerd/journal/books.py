@@ -60,8 +60,8 @@ def rebuild_places(connection: sqlite3.Connection) -> None:
         write_places(connection, json.loads(row["facts"]))
 
 
-def _places(told: Any) -> Places:
-    receive, change = (tuple((first, last) for first, last in spans) for spans in told)
+def _places(stored: Any) -> Places:
+    receive, change = (tuple((first, last) for first, last in spans) for spans in stored)
     return receive, change
 
 
@@ -143,11 +143,11 @@ def read_unfollowed(
 
 def write_unfollowed(connection: sqlite3.Connection, quorum: str, one: Unfollowed) -> None:
     """The highest count of signatures and the first transaction reported are kept."""
-    told = one.psbt_id, quorum, one.status.value, one.collected, one.required, one.tx.serialize()
+    values = one.psbt_id, quorum, one.status.value, one.collected, one.required, one.tx.serialize()
     connection.execute(
         "INSERT INTO unfollowed VALUES (?,?,?,?,?,?) ON CONFLICT (psbt_id) DO UPDATE SET "
         "status = excluded.status, collected = max(collected, excluded.collected)",
-        told,
+        values,
     )
 
 

@@ -75,22 +75,32 @@ class Journal(Proposals):
             self._append(note)
             return self._judge_anew() if replaced else ()
 
-    def revoke(self, told: Revocation) -> tuple[News, ...]:
+    def revoke(self, revocation: Revocation) -> tuple[News, ...]:
         """The platform revoked the registered key: recorded and reported once, and the device is asked
         nothing more.
 
         The keys stay known; an existing signature is still submitted.
         """
-        if self.revocation() is not None or told.key_id != self.platform_key_id():
+        if self.revocation() is not None or revocation.key_id != self.platform_key_id():
             return ()
-        facts = {"fingerprint": told.fingerprint, "successor": told.successor, "why": told.why.value}
+        facts = {
+            "fingerprint": revocation.fingerprint,
+            "successor": revocation.successor,
+            "why": revocation.why.value,
+        }
         with self._transaction("key-revoked"):
             self._db.execute(
                 "INSERT INTO revocations VALUES (?,?,?,?,?)",
-                (told.key_id, told.fingerprint, told.why.value, told.told.isoformat(), told.successor),
+                (
+                    revocation.key_id,
+                    revocation.fingerprint,
+                    revocation.why.value,
+                    revocation.at.isoformat(),
+                    revocation.successor,
+                ),
             )
-            self._append(Note("key-revoked", told.key_id, facts))
-            sentence = f"{told.sentence} {told.advice}"
+            self._append(Note("key-revoked", revocation.key_id, facts))
+            sentence = f"{revocation.sentence} {revocation.advice}"
             return (Notify(REGISTRATION, Level.ALARM, sentence), *self._judge_anew())
 
     def see_screen(self, fingerprint: Fingerprint, screen: ModelScreen) -> tuple[News, ...]:
@@ -144,8 +154,8 @@ class Journal(Proposals):
         Raises PlatformFloods where there is no room: nothing was recorded.
         """
         pin = self.pin(claim.vault_id) or self._pin_shown(claim)
-        told = () if pin is None else changes(pin, claim)
-        fresh = pin is not None and bool(told) and self._is_new_change(pin, claim)
+        differences = () if pin is None else changes(pin, claim)
+        fresh = pin is not None and bool(differences) and self._is_new_change(pin, claim)
         known = self.claim(claim.vault_id)
         if known == claim and not fresh:
             return ClaimOutcome(is_new=False)
@@ -167,12 +177,11 @@ class Journal(Proposals):
                 return ClaimOutcome(is_new=True)
             self._db.execute(
                 "INSERT INTO vault_changes VALUES (?,?,?)",
-                (*self._change(pin, claim), canonical(list(told)).decode()),
+                (*self._change(pin, claim), canonical(list(differences)).decode()),
             )
-            self._append(Note("vault-changed", claim.vault_id, {**facts, "changes": list(told)}))
-            sentence = (
-                f"ALARM: the platform shows a pinned vault changed. {' '.join(told)} Nothing of it is signed."
-            )
+            self._append(Note("vault-changed", claim.vault_id, {**facts, "changes": list(differences)}))
+            listed = " ".join(differences)
+            sentence = f"ALARM: the platform shows a pinned vault changed. {listed} Nothing of it is signed."
             alarm = Notify(claim.vault_id, Level.ALARM, sentence)
             return ClaimOutcome(is_new=True, news=(alarm, *self._judge_anew(self._decided_of(pin))))
 
@@ -222,7 +231,7 @@ class Journal(Proposals):
         self,
         workspace_id: int,
         codes: frozenset[str],
-        found: Sequence[tuple[str, Unfollowed]],
+        proposals: Sequence[tuple[str, Unfollowed]],
         until: str | None,
     ) -> None:
         """Keep what others signed and the person is not asked about, each with its quorum.
@@ -231,11 +240,11 @@ class Journal(Proposals):
         ``codes``. Raises PlatformFloods where there is no room: nothing is kept.
         """
         query = "SELECT 1 FROM unfollowed WHERE psbt_id = ?"
-        fresh = [one for _quorum, one in found if self._row(query, one.psbt_id) is None]
+        fresh = [one for _quorum, one in proposals if self._row(query, one.psbt_id) is None]
         if fresh:
             self._quota.require_room_for_unfollowed(fresh)
         with self._transaction("Heard"):
-            for quorum, one in found:
+            for quorum, one in proposals:
                 write_unfollowed(self._db, quorum, one)
             for one in fresh:
                 write_unfollowed_parts(self._db, one.psbt_id)

@@ -44,8 +44,8 @@ class KeysAndVaults(ChainedJournal):
 
     def former_keys(self) -> tuple[FormerKey, ...]:
         """Those of the devices before it."""
-        found = ((self._own(row), row["replaced_at"]) for row in self._db.execute(_KEYS, (True,)))
-        return tuple(FormerKey(own, None if at is None else datetime.fromisoformat(at)) for own, at in found)
+        rows = ((self._own(row), row["replaced_at"]) for row in self._db.execute(_KEYS, (True,)))
+        return tuple(FormerKey(own, None if at is None else datetime.fromisoformat(at)) for own, at in rows)
 
     def _own(self, row: sqlite3.Row) -> OwnKey:
         return OwnKey(rows.read_origin_key(row["origin_key"], self.network), row["purpose"], row["account"])
@@ -63,8 +63,8 @@ class KeysAndVaults(ChainedJournal):
         )
         if row is None:
             return None
-        key_id, fingerprint, why, told, successor = row
-        return Revocation(key_id, fingerprint, RevocationReason(why), datetime.fromisoformat(told), successor)
+        key_id, fingerprint, why, at, successor = row
+        return Revocation(key_id, fingerprint, RevocationReason(why), datetime.fromisoformat(at), successor)
 
     # --- the platform's word about vaults -------------------------------------------------------------------
 
@@ -74,14 +74,14 @@ class KeysAndVaults(ChainedJournal):
 
     def claims(self) -> tuple[VaultClaim, ...]:
         """The platform's latest claim about every vault that it ever showed."""
-        found = self._db.execute("SELECT * FROM vault_claims ORDER BY name, vault_id")
-        return tuple(VaultClaim(*row) for row in found)
+        rows = self._db.execute("SELECT * FROM vault_claims ORDER BY name, vault_id")
+        return tuple(VaultClaim(*row) for row in rows)
 
     # --- pins -----------------------------------------------------------------------------------------------
 
     def pins(self) -> tuple[Pin, ...]:
-        found = self._db.execute("SELECT * FROM pins ORDER BY name, vault_id")
-        return tuple(rows.read_pin(row, self.network) for row in found)
+        pin_rows = self._db.execute("SELECT * FROM pins ORDER BY name, vault_id")
+        return tuple(rows.read_pin(row, self.network) for row in pin_rows)
 
     def pin(self, vault_id: str) -> Pin | None:
         """The pinned vault that the platform means by this id: pinned under it, or else shown under it now
@@ -137,5 +137,5 @@ class KeysAndVaults(ChainedJournal):
         if pin is None:
             return ()
         query = "SELECT sentences FROM vault_changes WHERE code = ? ORDER BY rowid"
-        found = self._db.execute(query, (pin.vault.verification_code,))
-        return tuple(dict.fromkeys(sentence for row in found for sentence in json.loads(row["sentences"])))
+        rows = self._db.execute(query, (pin.vault.verification_code,))
+        return tuple(dict.fromkeys(sentence for row in rows for sentence in json.loads(row["sentences"])))

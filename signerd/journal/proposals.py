@@ -182,10 +182,10 @@ class Proposals(KeysAndVaults):
 
     def record(self, psbt_id: str) -> Record:
         """Raises UnknownProposal."""
-        found = self._find(psbt_id)
-        if found is None:
+        record = self._find(psbt_id)
+        if record is None:
             raise UnknownProposal(f"there is no proposal '{psbt_id}' here")
-        return found
+        return record
 
     def exports_of(self, identity: str) -> tuple[Record, ...]:
         """What was exported of one transaction, in whatever state it is now, in the order in which they
@@ -306,8 +306,8 @@ class Proposals(KeysAndVaults):
         return next(iter(self._records("p.psbt_id = ?", psbt_id)), None)
 
     def _records(self, where: str, *given: str) -> tuple[Record, ...]:
-        found = self._db.execute(f"{rows.RECORD_COLUMNS} WHERE {where}", given)
-        return tuple(rows.read_record(row) for row in found)
+        found_rows = self._db.execute(f"{rows.RECORD_COLUMNS} WHERE {where}", given)
+        return tuple(rows.read_record(row) for row in found_rows)
 
     def _stored(self, before: Record | None, step: Step) -> Step:
         if step.record != before:
@@ -349,9 +349,9 @@ class Proposals(KeysAndVaults):
         code = policy_code(vault)
         return read_places(self._db, (code,)).get(code, NEW_POLICY)[RECEIVE][0][1] + 1
 
-    def pinned_places(self, found: ProposalReview) -> dict[bytes, PinnedPlace]:
+    def pinned_places(self, review: ProposalReview) -> dict[bytes, PinnedPlace]:
         """What it pays to receive addresses of pinned vaults, by their scripts."""
-        paid = () if found.inspection is None else found.inspection.payments
+        paid = () if review.inspection is None else review.inspection.payments
         wanted, places = frozenset(payment.script_pubkey for payment in paid), dict[bytes, PinnedPlace]()
         pins = self.pins() if wanted else ()
         called = called_here(pins)
@@ -359,8 +359,8 @@ class Proposals(KeysAndVaults):
             code = pin.vault.verification_code
             known = receive_scripts(pin.vault, self.next_receive_index(pin.vault))
             for script in wanted & known.keys():
-                told = self.changes_of(pin)
-                fault = fault_of_pinned(pin.vault, told, self.own_keys(), self.former_keys())
+                vault_changes = self.changes_of(pin)
+                fault = fault_of_pinned(pin.vault, vault_changes, self.own_keys(), self.former_keys())
                 places[script] = PinnedPlace(called[code], known[script], fault)
         return places
 

@@ -71,7 +71,7 @@ def write_record(connection: sqlite3.Connection, record: Record, quorum: str | N
     The platform's highest count of signatures, within the limit of signers, stays (S27).
     """
     snapshot, approval, decline = record.snapshot, record.approval, record.decline
-    told = approval and {"acknowledged": sorted(approval.acknowledged), "digest": approval.digest}
+    approved = approval and {"acknowledged": sorted(approval.acknowledged), "digest": approval.digest}
     connection.execute(
         """
         INSERT INTO proposals (psbt_id, workspace_id, vault_id, state, identity, snapshot, psbt, approval,
@@ -92,7 +92,7 @@ def write_record(connection: sqlite3.Connection, record: Record, quorum: str | N
             record.identity,
             _snapshot_text(snapshot),
             snapshot.psbt,
-            told and canonical(told).decode(),
+            approved and canonical(approved).decode(),
             decline and canonical(asdict(decline)).decode(),
             record.reason,
             record.alarm,
@@ -108,9 +108,9 @@ def write_record(connection: sqlite3.Connection, record: Record, quorum: str | N
 
 def _snapshot_text(snapshot: Snapshot) -> str:
     """All but its PSBT."""
-    told = asdict(snapshot)
-    del told["psbt"]
-    return canonical(told).decode()
+    fields = asdict(snapshot)
+    del fields["psbt"]
+    return canonical(fields).decode()
 
 
 def size_of(snapshot: Snapshot) -> int:
@@ -210,11 +210,11 @@ def read_neighbours(
         groups[_group(row, replaces)].append(row)
     left = {name: max(0, len(rows) - MOST_COMPARED) for name, rows in groups.items() if name}
     compared = (row for rows in groups.values() for row in rows[:MOST_COMPARED])
-    found = (
+    neighbours = (
         _neighbour(connection, row, psbt_id, is_named=row["psbt_id"] == replaces)
         for row in sorted(compared, key=itemgetter("psbt_id"))
     )
-    return tuple(found), Uncompared(**left)
+    return tuple(neighbours), Uncompared(**left)
 
 
 def _group(row: sqlite3.Row, replaces: str | None) -> str:
@@ -303,12 +303,12 @@ def vault_of(descriptor: str, network: Network) -> Vault:
 
 def read_pinned_codes(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
     """By vault id, the codes of all vaults ever pinned under it, unpinned ones included."""
-    found: dict[str, set[str]] = {}
+    codes_by_vault: dict[str, set[str]] = {}
     for row in connection.execute("SELECT subject, facts FROM audit WHERE kind = 'pinned'"):
-        found.setdefault(row["subject"], set()).add(json.loads(row["facts"])["code"])
+        codes_by_vault.setdefault(row["subject"], set()).add(json.loads(row["facts"])["code"])
     for row in connection.execute("SELECT vault_id, code FROM pins"):
-        found.setdefault(row["vault_id"], set()).add(row["code"])
-    return {vault_id: frozenset(codes) for vault_id, codes in found.items()}
+        codes_by_vault.setdefault(row["vault_id"], set()).add(row["code"])
+    return {vault_id: frozenset(codes) for vault_id, codes in codes_by_vault.items()}
 
 
 def audit_entries(connection: sqlite3.Connection, after: int = 0) -> Iterator[Entry]:
@@ -322,8 +322,8 @@ def audit_head(connection: sqlite3.Connection) -> tuple[int, bytes]:
     return (0, GENESIS) if row is None else (row["sequence"], row["digest"])
 
 
-def _entries(found: sqlite3.Cursor) -> Iterator[Entry]:
-    for row in found:
+def _entries(cursor: sqlite3.Cursor) -> Iterator[Entry]:
+    for row in cursor:
         facts: dict[str, Any] = json.loads(row["facts"])
         note = Note(row["kind"], row["subject"], facts)
         yield Entry(row["sequence"], row["at"], note, row["previous"], row["digest"])
@@ -369,12 +369,12 @@ def why_unproven(connection: sqlite3.Connection) -> str | None:
     """What the audit chain says of a signature, an export or a proposal's transaction and the rows do not, or
     the reverse; None where they agree.
     """
-    told: dict[tuple[str, str], object] = {}
+    chained: dict[tuple[str, str], object] = {}
     for row in connection.execute(_PROVEN):
         kind, subject, facts = row["kind"], row["subject"], json.loads(row["facts"])
-        told[kind, subject] = facts["transaction" if kind == "received" else "psbt_sha256"]
+        chained[kind, subject] = facts["transaction" if kind == "received" else "psbt_sha256"]
         if kind == "signed":
-            told["submitted as", subject] = facts["idempotency_key"]
+            chained["submitted as", subject] = facts["idempotency_key"]
     kept: dict[tuple[str, str], object] = {}
     for row in connection.execute(RECORD_COLUMNS):
         record = read_record(row)
@@ -385,8 +385,8 @@ def why_unproven(connection: sqlite3.Connection) -> str | None:
             kept["signed", record.psbt_id] = hashlib.sha256(record.signature.psbt).hexdigest()
             kept["submitted as", record.psbt_id] = record.signature.idempotency_key
     # One that ended undecided may be forgotten; what was signed or exported never is.
-    told = {key: what for key, what in told.items() if key in kept or key[0] != "received"}
-    wrong = sorted(key for key in told.keys() | kept.keys() if told.get(key) != kept.get(key))
+    chained = {key: what for key, what in chained.items() if key in kept or key[0] != "received"}
+    wrong = sorted(key for key in chained.keys() | kept.keys() if chained.get(key) != kept.get(key))
     return None if not wrong else f"the chain and the rows differ about what was {' '.join(wrong[0])}"
 
 

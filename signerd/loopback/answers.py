@@ -42,10 +42,10 @@ class Context:
         """Without the right to read keys, the keys and the descriptor are left out: all addresses derive from
         them.
         """
-        found = await vaults.vaults(self.daemon, sparing=self.caller.app_id is not None)
+        listed = await vaults.vaults(self.daemon, sparing=self.caller.app_id is not None)
         if Right.XPUB in self.caller.rights:
-            return found
-        return tuple(vault.model_copy(update={"cosigners": (), "descriptor": None}) for vault in found)
+            return listed
+        return tuple(vault.model_copy(update={"cosigners": (), "descriptor": None}) for vault in listed)
 
     async def proposals(self, *, ended: bool = False) -> tuple[shapes.ProposalLine, ...]:
         """An app finds its own imported PSBTs under ``/psbts``, and other apps' nowhere (L13)."""

@@ -123,7 +123,7 @@ def arguments(call: "described[..., Any]") -> tuple[Argument, ...]:
     """What it takes from the request, in the order of its signature; the body last, as one."""
     given = signature(call.takes).parameters.items()
     named = ((name, one.default, call.place(name)) for name, one in given)
-    found = [
+    sources = [
         Argument(
             name, header(name) if place == "header" else name, place, _adapter(call.hints[name]), default
         )
@@ -131,8 +131,8 @@ def arguments(call: "described[..., Any]") -> tuple[Argument, ...]:
         if place != BODY
     ]
     if call.body is not None:
-        found.append(Argument(BODY, BODY, BODY, _adapter(body_of(call))))
-    return tuple(found)
+        sources.append(Argument(BODY, BODY, BODY, _adapter(body_of(call))))
+    return tuple(sources)
 
 
 def answer_of(call: "described[..., Any]") -> TypeAdapter[Any] | None:

@@ -35,13 +35,13 @@ _ANSWER = ""
 
 
 def describe(table: "Iterable[described[..., Any]]", prefix: str) -> dict[str, Any]:
-    asked = [shape for row in table for shape in _shapes(row)]
+    shapes = [shape for row in table for shape in _shapes(row)]
     # In one call, so that shared models are defined once, under one name.
-    schemas, shared = TypeAdapter.json_schemas(asked, ref_template=_REFERENCE)
-    found = {key: schema for (key, _mode), schema in schemas.items()}
+    schemas, shared = TypeAdapter.json_schemas(shapes, ref_template=_REFERENCE)
+    components = {key: schema for (key, _mode), schema in schemas.items()}
     paths: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for row in table:
-        paths[prefix + row.path][row.method.lower()] = _operation(row, found)
+        paths[prefix + row.path][row.method.lower()] = _operation(row, components)
     return {
         "openapi": "3.1.0",
         "info": {"title": "signerd", "version": __version__},
@@ -71,18 +71,18 @@ def _shapes(row: "described[..., Any]") -> list[tuple[_Key, JsonSchemaMode, Type
 
 
 def _operation(row: "described[..., Any]", schemas: Mapping[_Key, Any]) -> dict[str, Any]:
-    name, asked = row.operation, arguments(row)
+    name, parameters = row.operation, arguments(row)
     described: dict[str, Any] = {
         "operationId": name,
         "summary": " ".join(row.paragraphs()[0].split()),
         "x-needs": row.needs.value,
-        "parameters": [_parameter(one, schemas[name, one.name]) for one in asked if one.place != BODY],
+        "parameters": [_parameter(one, schemas[name, one.name]) for one in parameters if one.place != BODY],
         "responses": {
             **_answer(row, schemas),
             **{status: {"$ref": f"#/components/responses/{status}"} for status in _problems()},
         },
     }
-    for one in asked:
+    for one in parameters:
         if one.place == BODY:
             described["requestBody"] = {"required": True, **_json(schemas[name, one.name])}
     return described

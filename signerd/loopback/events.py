@@ -83,12 +83,12 @@ class Streams:
                 if not news.done():
                     return
                 lines = news.result()
-                told = [line for line in lines if not hides(line.subject)]
-                for line in told:
+                visible = [line for line in lines if not hides(line.subject)]
+                for line in visible:
                     yield _event(line)
                 position = lines[-1].number if lines else position
                 # Also where every line is hidden: a silent stream looks like a dead daemon.
-                if not told:
+                if not visible:
                     yield ": still here\n\n"
         finally:
             for task in (*ends, *(() if news is None else (news,))):

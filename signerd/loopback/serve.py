@@ -95,12 +95,14 @@ async def serving(
         servers = [_Server(config, (private,))]
         if port is not None:
             # Off the loop: it may ask which program has the port.
-            found = await asyncio.to_thread(stack.enter_context, listening_ports(port))
-            service.page_address.tell(found.port, found.notes)
-            if found.whose is not None and found.port is not None:
-                gate = PortGate(found.port, service.page_address.name, service.apps, seated, rates)
-                config = _config(app, gate, _of_owner(found.whose), hosts_at(found.port, *LASTING_NAMES))
-                servers.append(_Server(config, found.sockets))
+            listeners = await asyncio.to_thread(stack.enter_context, listening_ports(port))
+            service.page_address.tell(listeners.port, listeners.notes)
+            if listeners.whose is not None and listeners.port is not None:
+                gate = PortGate(listeners.port, service.page_address.name, service.apps, seated, rates)
+                config = _config(
+                    app, gate, _of_owner(listeners.whose), hosts_at(listeners.port, *LASTING_NAMES)
+                )
+                servers.append(_Server(config, listeners.sockets))
         async with _answering(servers, streams):
             yield socket_path(state)
 

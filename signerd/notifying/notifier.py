@@ -93,21 +93,21 @@ def notice_of(lines: Iterable[Happened], titles: Titles | None) -> Notice | None
 
     Two lines of one kind about one subject count once.
     """
-    found: dict[NoticeKind, dict[str, Happened]] = {}
+    groups: dict[NoticeKind, dict[str, Happened]] = {}
     for line in lines:
         kind = kind_of(line)
         if kind is not None:
-            found.setdefault(kind, {})[line.subject] = line
-    if not found:
+            groups.setdefault(kind, {})[line.subject] = line
+    if not groups:
         return None
-    pressing = [kind for kind in NoticeKind if kind in found]
-    title, *others = [kind.words(len(found[kind])) for kind in pressing]
+    pressing = [kind for kind in NoticeKind if kind in groups]
+    title, *others = [kind.words(len(groups[kind])) for kind in pressing]
     body = [f"{other}." for other in others]
-    if any(line.text.startswith(f"{WAITS} ") for line in found.get(NoticeKind.PROPOSAL, {}).values()):
+    if any(line.text.startswith(f"{WAITS} ") for line in groups.get(NoticeKind.PROPOSAL, {}).values()):
         body.append(NOT_ON_SCREEN)
     if titles is not None:
-        body.append(_details([line for kind in pressing for line in found[kind].values()], titles))
-    return Notice(f"{title}.", " ".join(body), any(kind.urgent for kind in found))
+        body.append(_details([line for kind in pressing for line in groups[kind].values()], titles))
+    return Notice(f"{title}.", " ".join(body), any(kind.urgent for kind in groups))
 
 
 def _details(lines: Sequence[Happened], titles: Titles) -> str:

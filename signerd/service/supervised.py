@@ -64,7 +64,7 @@ class Supervisor:
                 _log.warning("cannot notify the service manager of '%s': %s", state, error)
 
     @contextlib.asynccontextmanager
-    async def told(self) -> AsyncIterator[None]:
+    async def notified(self) -> AsyncIterator[None]:
         """Notify that the daemon is ready, that its loop is alive during the body, and that it stops."""
         self.tell("READY=1")
         alive = asyncio.create_task(self._alive()) if self.watchdog_seconds else None
@@ -78,7 +78,7 @@ class Supervisor:
                     await alive
 
     async def _alive(self) -> None:
-        assert self.watchdog_seconds is not None, "told() asks before"
+        assert self.watchdog_seconds is not None, "notified() asks before"
         while True:
             self.tell("WATCHDOG=1")
             await asyncio.sleep(self.watchdog_seconds / _PART)

@@ -17,7 +17,7 @@ RULE_FOLDERS = ("etc/udev/rules.d", "run/udev/rules.d", "usr/lib/udev/rules.d", 
 RULE_MODE = 0o644
 # Present where udev runs, which it does not in most containers.
 CONTROL = "run/udev/control"
-TELL_UDEV = (
+RELOAD_UDEV = (
     ("udevadm", "control", "--reload"),
     (
         "udevadm",
@@ -60,8 +60,10 @@ def ours() -> dict[str, bytes]:
 @cache
 def _numbers() -> dict[tuple[str, str], str]:
     """The rule file by vendor and product; an empty product means all of the vendor's."""
-    found = ((match, name) for name, content in ours().items() for match in _ON_BUS.findall(content.decode()))
-    return {(vendor, product): name for (vendor, product), name in found}
+    matches = (
+        (match, name) for name, content in ours().items() for match in _ON_BUS.findall(content.decode())
+    )
+    return {(vendor, product): name for (vendor, product), name in matches}
 
 
 def rule_files(root: Path) -> tuple[RuleFile, ...]:
@@ -71,8 +73,8 @@ def rule_files(root: Path) -> tuple[RuleFile, ...]:
 def _rule_file(root: Path, name: str, content: bytes) -> RuleFile:
     for folder in RULE_FOLDERS:
         with suppress(OSError):
-            found = (root / folder / name).read_bytes()
-            status = RuleStatus.INSTALLED if found == content else RuleStatus.DIFFERS
+            installed = (root / folder / name).read_bytes()
+            status = RuleStatus.INSTALLED if installed == content else RuleStatus.DIFFERS
             return RuleFile(name, status, f"/{folder}")
     return RuleFile(name, RuleStatus.MISSING, "")
 

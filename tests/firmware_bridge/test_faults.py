@@ -13,75 +13,53 @@ from firmware_bridge.model import Family
 from firmware_bridge.presence.usb import USB_MODELS, usb_model
 
 T, C, L = Family.TREZOR, Family.COLDCARD, Family.LEDGER
+
+
+def said(names: str, text: str, **codes: int) -> ReportedFault:
+    return ReportedFault(tuple(names.split()), text, **codes)
+
+
 CASES = [
-    (T, ReportedFault(("DeviceNotReadyError", "HWWError"), "Trezor is locked.", hwi_code=-12), errors.Locked),
-    (T, ReportedFault(("TrezorFailure",), "Forbidden key path", status=3), errors.Unsupported),
-    (T, ReportedFault(("TrezorFailure",), "Message too long", status=3), errors.Unsupported),
-    (T, ReportedFault(("TrezorFailure",), "Something else", status=3), errors.DeviceFault),
+    (T, said("DeviceNotReadyError HWWError", "Trezor is locked.", hwi_code=-12), errors.Locked),
+    (T, said("TrezorFailure", "Forbidden key path", status=3), errors.Unsupported),
+    (T, said("TrezorFailure", "Message too long", status=3), errors.Unsupported),
+    (T, said("TrezorFailure", "Something else", status=3), errors.DeviceFault),
+    (T, said("BadArgumentError HWWError", "Cannot sign external inputs", hwi_code=-7), errors.WrongDevice),
+    (T, said("RuntimeError", "RuntimeError: Unsupported Trezor model"), errors.Unsupported),
+    (T, said("RuntimeError", "RuntimeError: Unexpected magic characters"), errors.DeviceFault),
+    (T, said("error Exception", "error: unpack requires a buffer of 9 bytes"), errors.DeviceFault),
+    (T, said("TransportException", "Unexpected chunk size: 12"), errors.DeviceFault),
+    (T, said("ConnectionRefusedError ConnectionError OSError", "refused"), errors.Disconnected),
+    (C, said("CCUserRefused RuntimeError", "You refused permission"), errors.RefusedByPerson),
+    (C, said("CCBusyError RuntimeError", "handling another request"), errors.Busy),
     (
-        T,
-        ReportedFault(("BadArgumentError", "HWWError"), "Cannot sign external inputs", hwi_code=-7),
+        C,
+        said("CCProtoError", "Coldcard Error: None of the keys involved in this transaction"),
         errors.WrongDevice,
     ),
-    (T, ReportedFault(("RuntimeError",), "RuntimeError: Unsupported Trezor model"), errors.Unsupported),
-    (T, ReportedFault(("RuntimeError",), "RuntimeError: Unexpected magic characters"), errors.DeviceFault),
-    (
-        T,
-        ReportedFault(("error", "Exception"), "error: unpack requires a buffer of 9 bytes"),
-        errors.DeviceFault,
-    ),
-    (T, ReportedFault(("TransportException",), "Unexpected chunk size: 12"), errors.DeviceFault),
-    (
-        T,
-        ReportedFault(("ConnectionRefusedError", "ConnectionError", "OSError"), "refused"),
-        errors.Disconnected,
-    ),
-    (C, ReportedFault(("CCUserRefused", "RuntimeError"), "You refused permission"), errors.RefusedByPerson),
-    (C, ReportedFault(("CCBusyError", "RuntimeError"), "handling another request"), errors.Busy),
+    (C, said("CCFramingError CCProtoError", "Framing Error: bad"), errors.Busy),
+    (C, said("CCFramingError CCProtoError", "Unknown response signature: 'xx'"), errors.DeviceFault),
+    (C, said("AssertionError", "AssertionError: timeout reading USB EP"), errors.TimedOut),
+    (C, said("AssertionError", "AssertionError: device doesn't have any secrets yet"), errors.Uninitialised),
     (
         C,
-        ReportedFault(("CCProtoError",), "Coldcard Error: None of the keys involved in this transaction"),
-        errors.WrongDevice,
-    ),
-    (C, ReportedFault(("CCFramingError", "CCProtoError"), "Framing Error: bad"), errors.Busy),
-    (
-        C,
-        ReportedFault(("CCFramingError", "CCProtoError"), "Unknown response signature: 'xx'"),
-        errors.DeviceFault,
-    ),
-    (C, ReportedFault(("AssertionError",), "AssertionError: timeout reading USB EP"), errors.TimedOut),
-    (
-        C,
-        ReportedFault(("AssertionError",), "AssertionError: device doesn't have any secrets yet"),
-        errors.Uninitialised,
-    ),
-    (
-        C,
-        ReportedFault(
-            ("CCProtoError",), "Coldcard Error: Network fee bigger than 10% of total amount (it is 25%)."
-        ),
+        said("CCProtoError", "Coldcard Error: Network fee bigger than 10% of total amount (it is 25%)."),
         errors.Unsupported,
     ),
-    (C, ReportedFault(("CCProtoError",), "Coldcard Error: leading space(s) in msg"), errors.Unsupported),
-    (
-        C,
-        ReportedFault(("CCProtoError",), "Coldcard Error: too many spaces together in msg(max. 3)"),
-        errors.Unsupported,
-    ),
-    (C, ReportedFault(("CCProtoError",), "Coldcard Error: Spending Policy violation."), errors.Unsupported),
-    (C, ReportedFault(("CCProtoError",), "Coldcard Error: msg too short (min. 2)"), errors.Unsupported),
-    (C, ReportedFault(("CCProtoError",), "Coldcard Error: msg too long (max. 240)"), errors.Unsupported),
-    (C, ReportedFault(("CCProtoError",), "Coldcard Error: must be ascii printable"), errors.Unsupported),
-    (C, ReportedFault(("AssertionError",), "AssertionError: msg length: 3031"), errors.Unsupported),
-    (C, ReportedFault(("OSError", "Exception"), "OSError: open failed"), errors.NoPermission),
-    (C, ReportedFault(("OSError", "Exception"), "OSError: read error"), errors.Disconnected),
-    (L, ReportedFault(("IncorrectDataError",), "x", status=0x6A80), errors.DeviceFault),
+    (C, said("CCProtoError", "Coldcard Error: leading space(s) in msg"), errors.Unsupported),
+    (C, said("CCProtoError", "Coldcard Error: too many spaces together in msg(max. 3)"), errors.Unsupported),
+    (C, said("CCProtoError", "Coldcard Error: Spending Policy violation."), errors.Unsupported),
+    (C, said("CCProtoError", "Coldcard Error: msg too short (min. 2)"), errors.Unsupported),
+    (C, said("CCProtoError", "Coldcard Error: msg too long (max. 240)"), errors.Unsupported),
+    (C, said("CCProtoError", "Coldcard Error: must be ascii printable"), errors.Unsupported),
+    (C, said("AssertionError", "AssertionError: msg length: 3031"), errors.Unsupported),
+    (C, said("OSError Exception", "OSError: open failed"), errors.NoPermission),
+    (C, said("OSError Exception", "OSError: read error"), errors.Disconnected),
+    (L, said("IncorrectDataError", "x", status=0x6A80), errors.DeviceFault),
     (
         L,
-        ReportedFault(
-            ("DeviceConnectionError",),
-            "Ledger is not in either the Bitcoin or Bitcoin Testnet app",
-            hwi_code=-3,
+        said(
+            "DeviceConnectionError", "Ledger is not in either the Bitcoin or Bitcoin Testnet app", hwi_code=-3
         ),
         errors.WrongApp,
     ),

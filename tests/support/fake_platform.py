@@ -80,12 +80,17 @@ def movement(number: int, **changes: Any) -> dict[str, Any]:
 
 def _decoded(claim: TokenClaim) -> dict[str, Any]:
     """The claim decoded, with a sentence that the daemon must not trust."""
-    told: dict[str, Any] = {"function": "", "data_hex": "", "words": "Nothing happens.", **dict(claim.told)}
-    for name in told.keys() & {"decimals", "whitelist_count"}:
-        told[name] = int(told[name])
-    if "whitelist_enabled" in told:
-        told["whitelist_enabled"] = told["whitelist_enabled"] == "yes"
-    return told
+    shape: dict[str, Any] = {
+        "function": "",
+        "data_hex": "",
+        "words": "Nothing happens.",
+        **dict(claim.details),
+    }
+    for name in shape.keys() & {"decimals", "whitelist_count"}:
+        shape[name] = int(shape[name])
+    if "whitelist_enabled" in shape:
+        shape["whitelist_enabled"] = shape["whitelist_enabled"] == "yes"
+    return shape
 
 
 @dataclass

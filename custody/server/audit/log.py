@@ -54,7 +54,8 @@ class AuditLog:
         assert facts.keys() == event.names, f"{event.action} has the facts {', '.join(sorted(event.names))}"
         if access is not None and event.action in EVENT_OF_ACTION:
             assert payload is not None, f"{event.action} needs the data of its webhook event"
-            self.events.tell(db, access.workspace_id, EVENT_OF_ACTION[event.action], payload)
+            if access.has_webhooks:
+                self.events.tell(db, access.workspace_id, EVENT_OF_ACTION[event.action], payload)
         org_id = access.organisation_id if access else organisation_id
         org_uid = "" if org_id is None else str(org_id)
         workspace_uid = str(access.workspace_id) if access else ""

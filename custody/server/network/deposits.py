@@ -277,11 +277,11 @@ class Coins:
         vault_ids = {vault_id for vault_id, _ in following}
         for some in chunks(vault_ids):
             for vault in db.scalars(select(VaultRow).where(VaultRow.id.in_(some))):
-                before = vault.next_receive_index, vault.next_change_index
                 receive, change = (following.get((vault.id, branch), 0) for branch in (RECEIVE, CHANGE))
-                vault.next_receive_index = max(vault.next_receive_index, receive)
-                vault.next_change_index = max(vault.next_change_index, change)
-                if (vault.next_receive_index, vault.next_change_index) != before:
+                # A proposal has taken the change's address before, so that the index need not move here.
+                if receive > vault.next_receive_index or change:
+                    vault.next_receive_index = max(vault.next_receive_index, receive)
+                    vault.next_change_index = max(vault.next_change_index, change)
                     watch_vault(db, vault)
 
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from functools import lru_cache
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, exists, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import users as wire
@@ -24,6 +24,7 @@ from custody.server.store.models import (
     RolePermissionRow,
     RoleRow,
     UserRow,
+    WebhookRow,
     WorkspaceRow,
 )
 from custody.server.store.store import keep, read_once
@@ -131,7 +132,7 @@ def _access(db: Session, caller: Caller, workspace_id: int) -> tuple[WorkspaceAc
     row = read_once(db, ("place", *whose.values()), lambda: db.execute(_PLACE, whose).one_or_none())
     if row is None:
         return None, False, caller.session_id == 0 or db.scalar(LIVE_SESSION, whose) is not None
-    organisation_id, network, chain, role, carried, asks_for_provider, session_id, *_ = row
+    organisation_id, network, chain, role, carried, asks_for_provider, session_id, has_webhooks, *_ = row
     # Held to the end of the transaction: whoever gets the role reads it no second time.
     db.info["role"] = role
     access = WorkspaceAccess(
@@ -141,6 +142,7 @@ def _access(db: Session, caller: Caller, workspace_id: int) -> tuple[WorkspaceAc
         chain=chain,
         role_id=role.id,
         permissions=_permissions(carried),
+        has_webhooks=has_webhooks,
     )
     return access, asks_for_provider is not None, session_id is not None
 
@@ -170,6 +172,11 @@ _ASKING = (
     )
     .scalar_subquery()
 )
+_HAS_WEBHOOKS = (
+    exists()
+    .where(WebhookRow.workspace_id == WorkspaceRow.id, WebhookRow.disabled_at.is_(None))
+    .correlate(WorkspaceRow)
+)
 _PLACES = (
     select(
         WorkspaceRow.organisation_id,
@@ -179,6 +186,7 @@ _PLACES = (
         _CARRIED,
         _ASKING,
         LIVE_SESSION.scalar_subquery(),
+        _HAS_WEBHOOKS,
     )
     .join(MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id)
     .join(RoleRow, RoleRow.id == MembershipRow.role_id)

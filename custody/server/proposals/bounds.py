@@ -22,7 +22,7 @@ from custody.server.keys.quorums import lacking_signers, signers_of
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.rules.keys import may_move_on
 from custody.server.store.models import AddressBookEntryRow, ProposalRow, VaultRow, WatchedScriptRow
-from custody.server.vaults.stored import replacement_of, vault_in
+from custody.server.vaults.stored import may_be_of_vault, replacement_of, vault_in
 from multisig import Network, Psbt, encode_address
 from multisig.tokens import Function, TokenCall, token_of_script
 
@@ -176,5 +176,8 @@ def stay_in_workspace(db: Session, vault: VaultRow, scripts: Collection[bytes]) 
 
 def watched(db: Session, chain: str, scripts: Collection[bytes], whose: ColumnElement[bool]) -> set[bytes]:
     """Those of the scripts that are addresses of ours, of the vaults that the condition says."""
-    known = WatchedScriptRow.chain == chain, WatchedScriptRow.script_pubkey.in_(scripts)
+    likely = [script for script in scripts if may_be_of_vault(script)]
+    if not likely:
+        return set()
+    known = WatchedScriptRow.chain == chain, WatchedScriptRow.script_pubkey.in_(likely)
     return set(db.scalars(select(WatchedScriptRow.script_pubkey).where(*known, whose)))

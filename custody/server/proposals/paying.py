@@ -37,7 +37,7 @@ from custody.server.rules.audit import Category, Event
 from custody.server.rules.fees import MAX_FEE
 from custody.server.rules.selection import Selection, select_cheapest, select_fewest, settle
 from custody.server.store.models import VaultRow
-from custody.server.vaults.stored import derive_ahead, policy_of, replacement_of
+from custody.server.vaults.stored import policy_of, replacement_of
 from multisig import Network, Sats
 
 # Proposals of one sweep-vault: a bound on the work of a call.
@@ -96,7 +96,6 @@ def send(ctx: Ctx, request: CreatePsbtRequest) -> Order:
     vault = vault_to_spend(ctx.db, ctx.access, request.wallet_id)
     intent = read_intent(request, Network(vault.chain))
     require_move(ctx.db, vault, {output.script_pubkey for output in intent.outputs})
-    derive_ahead(vault)
     funds = _Funds(ctx, vault, request, intent)
     if request.coins is not None:
         fund, cheapest = funds.named, None

@@ -26,7 +26,7 @@ from custody.server.rules.credentials import new_id
 from custody.server.rules.selection import PROPOSAL_LIFETIME
 from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow, VaultRow, VaultSignerRow
 from custody.server.store.store import duplicates_refused
-from custody.server.vaults.stored import GAP, index_after, vault_in, watch_branch
+from custody.server.vaults.stored import GAP, index_after, vault_in
 from custody.server.webhooks.events import event_data
 from multisig import CHANGE, FeeRate
 
@@ -150,7 +150,7 @@ def _stored(ctx: Ctx, proposal_id: str, draft: Draft, movement: OutgoingAmount) 
     ]
     db.execute(insert(ProposalInputRow), inputs)
     if draft.change_index is not None:
-        watch_branch(db, vault, CHANGE, use_change_index(db, vault, draft.change_index))
+        use_change_index(db, vault, draft.change_index)
     if order.replaces_id is not None:
         settle_family(db, row)
     if order.profile_key_id is None:
@@ -196,18 +196,17 @@ def _row(ctx: Ctx, proposal_id: str, vault: VaultRow, draft: Draft, movement: Ou
     )
 
 
-def use_change_index(db: Session, vault: VaultRow, index: int) -> int:
-    """Advances and returns the vault's next change index after a proposal used ``index``.
+def use_change_index(db: Session, vault: VaultRow, index: int) -> None:
+    """Advances the vault's next change index after a proposal used ``index``.
 
-    A wallet that restores the vault stops scanning after ``GAP`` unused addresses. Proposals that are never
-    sent must not move the change beyond that: then an address is used twice, which only reveals that both
-    outputs are ours.
+    A wallet that restores the vault stops scanning after ``GAP`` unused addresses, and the watcher looks no
+    further. Proposals that are never sent must not move the change beyond that: then an address is used
+    twice, which only reveals that both outputs are ours.
     """
     following = index_after(index)
     # Or the chain shows a coin at an address that is near enough.
     if following < GAP or db.scalar(_USED, {"vault_id": vault.id, "least": following - GAP}) is not None:
         vault.next_change_index = max(vault.next_change_index, following)
-    return vault.next_change_index
 
 
 _USED = (

@@ -179,6 +179,7 @@ class WorkspaceAccess:
     """A caller's role and permissions in the workspace that the request names.
 
     ``network`` is mainnet or testnet; ``chain`` is the actual chain (mainnet, testnet4, signet or regtest).
+    ``has_webhooks``: whether one may listen, as of the transaction that let the caller in.
     """
 
     workspace_id: int
@@ -187,6 +188,7 @@ class WorkspaceAccess:
     chain: str
     role_id: int
     permissions: frozenset[PermissionName]
+    has_webhooks: bool = True
 
     def holds_any(self, wanted: frozenset[PermissionName]) -> bool:
         return bool(self.permissions & wanted)

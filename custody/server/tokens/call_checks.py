@@ -5,7 +5,7 @@ after the calls that wait before it.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import and_, exists, or_, select
+from sqlalchemy import exists, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from custody.schemas.asset_tokens import (
@@ -33,19 +33,18 @@ from custody.server.store.models import (
     ContractCallRow,
     ContractRow,
     ProposalRow,
-    TokenCellRow,
     VaultRow,
     WatchedScriptRow,
 )
 from custody.server.store.models import TokenTransactionRow as TokenRow
 from custody.server.tokens.index_reading import IndexedBlock
-from custody.server.tokens.state import Cells, published_bytecode
+from custody.server.tokens.state import Cells
 from custody.server.tokens.status import FAILURE_WORDS
-from custody.server.vaults.stored import address_script
+from custody.server.vaults.stored import address_script, may_be_of_vault
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address
 from multisig.errors import InvalidToken
-from multisig.tokens import Function, TokenAmount, TokenCall, encode_payload
-from multisig.tokens.machine import Cell, TokenFailure, TokenTransaction, simulate
+from multisig.tokens import Function, TokenAmount, TokenCall, encode_payload, parse_bytecode
+from multisig.tokens.machine import TokenFailure, TokenTransaction, simulate
 
 # Where the specification has them: the address first, then the amount.
 ADDRESS, AMOUNT = "/args/0/value", "/args/1/value"
@@ -119,19 +118,20 @@ def require_vault_address(db: Session, vault: VaultRow, planned: PlannedCall) ->
 
     Raises Invalid where a call would bring them to such a script of one of the workspace's vaults.
     """
-    if planned.function not in _MOVING or planned.address is None:
+    address = planned.address
+    if planned.function not in _MOVING or address is None or not may_be_of_vault(address):
         return
     owner = db.scalars(
         select(VaultRow)
         .join(WatchedScriptRow, WatchedScriptRow.vault_id == VaultRow.id)
         .where(
             WatchedScriptRow.chain == vault.chain,
-            WatchedScriptRow.script_pubkey == planned.address,
+            WatchedScriptRow.script_pubkey == address,
             # No caller learns which scripts other workspaces have.
             VaultRow.workspace_id == vault.workspace_id,
         )
     ).one_or_none()
-    if owner is None or planned.address == address_script(owner):
+    if owner is None or address == address_script(owner):
         return
     sentence = (
         f"Tokens at this address of vault {owner.name} could not be moved again: a vault calls only from its "
@@ -196,11 +196,13 @@ class CallContext:
     waiting: tuple[TokenTransaction, ...]
 
 
-def require_effect(db: Session, vault: VaultRow, planned: PlannedCall, context: CallContext) -> None:
+def require_effect(
+    db: Session, vault: VaultRow, contract: ContractRow, planned: PlannedCall, context: CallContext
+) -> None:
     """Raises as `refusal` does where the call would have no effect."""
     own = address_script(vault)
     view = Cells(db, vault.chain, filter(None, (own, planned.address)))
-    bytecode_of = published_bytecode(db, vault.chain)
+    bytecode_of = {contract.bytecode_hash: parse_bytecode(contract.bytecode)}.get
     call = TokenTransaction("", own, encode_payload(planned.call(context.contract_id)))
 
     def failure_after(before: tuple[TokenTransaction, ...]) -> TokenFailure | None:
@@ -211,27 +213,6 @@ def require_effect(db: Session, vault: VaultRow, planned: PlannedCall, context: 
     if failure is not None:
         passes_alone = failure_after(()) is None
         raise refusal(failure, planned, waiting=len(context.waiting) if passes_alone else 0)
-
-
-def deployed_id(db: Session, contract: ContractRow) -> str | None:
-    """The contract's id on chain, once its deployment is confirmed."""
-    query = (
-        select(ProposalRow.txid_expected)
-        .join(
-            TokenCellRow,
-            and_(
-                TokenCellRow.contract_id == ProposalRow.txid_expected,
-                TokenCellRow.chain == contract.chain,
-                TokenCellRow.cell == int(Cell.DEPLOYED),
-            ),
-        )
-        .where(
-            ProposalRow.family_id == contract.deploy_family_id,
-            ProposalRow.tx_type == TxType.DEPLOY.value,
-            ProposalRow.status == Status.CONFIRMED.value,
-        )
-    )
-    return db.scalars(query).first()
 
 
 def waiting_calls(db: Session, contract: ContractRow, workspace_id: int) -> tuple[TokenTransaction, ...]:

@@ -34,7 +34,6 @@ from custody.server.store.models import ContractCallRow
 from custody.server.tokens.call_checks import (
     ADDRESS,
     CallContext,
-    deployed_id,
     read_call,
     require_effect,
     require_vault_address,
@@ -130,7 +129,7 @@ def _proposed(
 def _order(request: CallContractRequest, address_at: str, ctx: Ctx) -> Order:
     db = ctx.db
     vault = vault_to_spend(db, ctx.access, request.wallet_id)
-    contract = contract_in(db, ctx.access, request.contract_uid)
+    contract, contract_id = contract_in(db, ctx.access, request.contract_uid)
     planned = read_call(request, Network(vault.chain), address_at)
     function = planned.function
     needed = PermissionName.PAYMENT_INIT if function is Function.TRANSFER else PermissionName.MANAGE_WORKSPACE
@@ -139,7 +138,6 @@ def _order(request: CallContractRequest, address_at: str, ctx: Ctx) -> Order:
     require_vault_address(db, vault, planned)
     # A block that the index has not read may leave the call without effect, and its fee would be wasted.
     block = require_current(db, contract.chain)
-    contract_id = deployed_id(db, contract)
     if contract_id is None:
         raise DeploymentNotConfirmed("The token's deployment has no confirmation, or lost it again.")
     context = CallContext(contract_id, block, waiting_calls(db, contract, vault.workspace_id))
@@ -147,7 +145,7 @@ def _order(request: CallContractRequest, address_at: str, ctx: Ctx) -> Order:
     order = token_order(ctx, TxType.CALL, vault, payload, request.priority, vault_at="/wallet_id")
 
     def fund(quote: Quote) -> Iterable[Funding]:
-        require_effect(db, vault, planned, context)
+        require_effect(db, vault, contract, planned, context)
         return order.fund(quote)
 
     return replace(

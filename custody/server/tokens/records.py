@@ -12,6 +12,7 @@ from custody.schemas import asset_tokens as wire
 from custody.schemas.asset_tokens import CONTRACT, CONTRACT_CALLS, CONTRACTS, WORKSPACE_CONTRACTS
 from custody.schemas.call import Page
 from custody.schemas.common import Listed, Unreadable
+from custody.schemas.proposals import ProposalStatus, TxType
 from custody.server.calls import Ctx, serves
 from custody.server.errors import NotFound
 from custody.server.rules.credentials import WorkspaceAccess
@@ -32,26 +33,45 @@ from custody.server.vaults.stored import vault_in
 from multisig import Network, decode_address
 from multisig.tokens.machine import Cell
 
+# A contract's id on chain, once its deployment is confirmed.
+_DEPLOYED_AS = (
+    select(ProposalRow.txid_expected)
+    .join(TokenCellRow, TokenCellRow.contract_id == ProposalRow.txid_expected)
+    .where(
+        ProposalRow.family_id == ContractRow.deploy_family_id,
+        ProposalRow.tx_type == TxType.DEPLOY.value,
+        ProposalRow.status == ProposalStatus.CONFIRMED.value,
+        TokenCellRow.chain == ContractRow.chain,
+        TokenCellRow.cell == int(Cell.DEPLOYED),
+    )
+    .limit(1)
+    .correlate(ContractRow)
+    .scalar_subquery()
+)
 
-def contract_in(db: Session, access: WorkspaceAccess, contract_uid: int) -> ContractRow:
-    """A token that the workspace made, or that its vaults hold or own now. Raises NotFound for all others
-    (P24).
+
+def contract_in(db: Session, access: WorkspaceAccess, contract_uid: int) -> tuple[ContractRow, str | None]:
+    """A token that the workspace made, or that its vaults hold or own now; and its id on chain, once its
+    deployment is confirmed. Raises NotFound for all others (P24).
     """
-    contract, _vault_id = _found(db, access, contract_uid)
-    return contract
+    contract, contract_id, _vault_id = _found(db, access, contract_uid)
+    return contract, contract_id
 
 
-def _found(db: Session, access: WorkspaceAccess, contract_uid: int) -> tuple[ContractRow, str | None]:
-    """The token, and the workspace's vault that holds or owns it; None where the workspace made it. Raises
-    NotFound.
+def _found(
+    db: Session, access: WorkspaceAccess, contract_uid: int
+) -> tuple[ContractRow, str | None, str | None]:
+    """`contract_in`, and the workspace's vault that holds or owns it; None where the workspace made it.
+    Raises NotFound.
     """
-    contract = db.get(ContractRow, contract_uid)
+    query = select(ContractRow, _DEPLOYED_AS).where(ContractRow.uid == contract_uid)
+    contract, contract_id = db.execute(query).one_or_none() or (None, None)
     if contract is not None and contract.workspace_id == access.workspace_id:
-        return contract, None
+        return contract, contract_id, None
     vault_id = None if contract is None else holding_vault(db, access, contract)
     if contract is None or vault_id is None:
         raise NotFound("There is no such token in this workspace.")
-    return contract, vault_id
+    return contract, contract_id, vault_id
 
 
 @serves(CONTRACT)
@@ -60,7 +80,7 @@ def contract(ctx: Ctx, query: wire.ContractQuery) -> wire.Contract:
     that another workspace made it has only what the chain and the bytecode say. Raises NotFound.
     """
     db, access = ctx.db, ctx.access
-    contract, vault_id = _found(db, access, query.contract_uid)
+    contract, _contract_id, vault_id = _found(db, access, query.contract_uid)
     families = token_families(db, contract.chain, [contract.deploy_family_id])
     family = families[contract.deploy_family_id]
     if vault_id is None:
@@ -232,7 +252,9 @@ def contract_calls(ctx: Ctx, wanted: wire.ContractCallsQuery) -> Page[wire.Contr
     db, access = ctx.db, ctx.access
     query = select(ContractCallRow).where(ContractCallRow.workspace_id == access.workspace_id)
     if wanted.contract_uid is not None:
-        query = query.where(ContractCallRow.contract_uid == contract_in(db, access, wanted.contract_uid).uid)
+        query = query.where(
+            ContractCallRow.contract_uid == contract_in(db, access, wanted.contract_uid)[0].uid
+        )
     if wanted.vault_id is not None:
         query = query.where(ContractCallRow.vault_id == vault_in(db, access, wanted.vault_id).id)
     total = db.scalar(query.with_only_columns(func.count())) or 0

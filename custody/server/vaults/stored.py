@@ -33,8 +33,9 @@ from custody.server.store.models import (
     table_of,
 )
 from custody.server.store.store import chunks, read_each, read_once
-from multisig import CHANGE, MAX_INDEX, RECEIVE, Network
+from multisig import CHANGE, MAX_INDEX, RECEIVE, Network, ScriptKind
 from multisig import Vault as Policy
+from multisig.script import classify
 
 # Parsing a descriptor checks every key; a policy keeps its branch nodes, so that the next address is cheap.
 CACHED_POLICIES = 1_024
@@ -115,6 +116,11 @@ def address_script(vault: VaultRow) -> bytes:
     return policy_of(vault).script_pubkey(RECEIVE, ADDRESS_INDEX)
 
 
+def may_be_of_vault(script: bytes) -> bool:
+    """Whether an output script is of the kind that vaults have; of any other, none needs to be looked for."""
+    return classify(script) is ScriptKind.P2WSH
+
+
 def index_after(index: int) -> int:
     """The index of the next address on the same branch. The last one is given out again."""
     return min(index + 1, MAX_INDEX)
@@ -143,13 +149,6 @@ def watch_branch(db: Session, vault: VaultRow, branch: int, next_index: int) -> 
     ]
     if rows:
         db.execute(_WATCH, rows)
-
-
-def derive_ahead(vault: VaultRow) -> None:
-    """Derives the script that will be watched once the next change address is taken. The keys are cached
-    (`multisig.keys`), so that `watch_branch` spends no time on them while it has the write lock.
-    """
-    policy_of(vault).script_pubkey(CHANGE, min(vault.next_change_index + GAP, MAX_INDEX))
 
 
 _LAST_WATCHED = select(func.max(WatchedScriptRow.address_index)).where(

@@ -37,12 +37,12 @@ class Versions:
         return int(MAX_TXN_LEN if small else MAX_TXN_LEN_MK4)
 
 
-def address_command(asked: ShowAddress, fingerprint: str, network: Network) -> bytes:
+def address_command(request: ShowAddress, fingerprint: str, network: Network) -> bytes:
     """For a vault, which the device must know, or for a profile, whose path is enough.
 
     :raises BridgeError: the device with this fingerprint has no key in the policy.
     """
-    policy, chain, index = asked.policy, asked.chain, asked.index
+    policy, chain, index = request.policy, request.chain, request.index
     keys, own = cosigner_keys(policy, fingerprint, network)
     if policy.is_vault:
         return _script_command(policy.threshold, keys, (chain, index))

@@ -138,19 +138,19 @@ class ColdcardDevice(OpenDevice):
         self._ckcc.check_mitm(expected_xpub=master)
         self._master = str(master)
 
-    def xpubs(self, asked: operations.Xpubs) -> operations.Keys:
-        xpubs = tuple(self._read_xpub(path) for path in asked.paths)
+    def xpubs(self, request: operations.Xpubs) -> operations.Keys:
+        xpubs = tuple(self._read_xpub(path) for path in request.paths)
         return operations.Keys(self.fingerprint(), xpubs)
 
     def _read_xpub(self, path: str) -> str:
         return str(self._ckcc.send_recv(Packer.get_xpub(apostrophes(path))))
 
-    def sign(self, asked: operations.Sign) -> str:
-        psbt = b64decode(asked.psbt, validate=True)
+    def sign(self, request: operations.Sign) -> str:
+        psbt = b64decode(request.psbt, validate=True)
         self._require_room(len(psbt))
-        if asked.resume and (collected := self._resume(psbt)) is not None:
+        if request.resume and (collected := self._resume(psbt)) is not None:
             return collected
-        self._require_known(asked.policy)
+        self._require_known(request.policy)
         size, digest = self._upload("Sending the transaction to the device", psbt)
         question = PolledQuestion(self._ckcc, Packer.get_signed_txn(), Packer.sign_transaction(size, digest))
         self._caller.tell(TAKEN, "The device checks the transaction")
@@ -230,20 +230,20 @@ class ColdcardDevice(OpenDevice):
         self._caller.tell("receiving", "Fetching the signatures from the device")
         return bytes(self._ckcc.download_file(size, digest, file_number=1))
 
-    def sign_message(self, asked: operations.SignMessage) -> str:
-        packet = Packer.sign_message(asked.text.encode(), apostrophes(asked.path), AF_CLASSIC)
+    def sign_message(self, request: operations.SignMessage) -> str:
+        packet = Packer.sign_message(request.text.encode(), apostrophes(request.path), AF_CLASSIC)
         question = PolledQuestion(self._ckcc, Packer.get_signed_msg(), packet)
         question.ask()
         _address, signature = self._await_answer(question, *operations.CONFIRM_MESSAGE)
         return b64encode(signature).decode()
 
-    def show_address(self, asked: operations.ShowAddress) -> str:
+    def show_address(self, request: operations.ShowAddress) -> str:
         """The answer comes at once; the address stays on the screen until any button is pressed.
 
         It replaces a question that is still open: only a cut-off attempt can have left one.
         """
         fingerprint = self.fingerprint()
-        command = address_command(asked, fingerprint, self._network)
+        command = address_command(request, fingerprint, self._network)
         address = self._show(command)
         self._caller.tell(*operations.CONFIRM_ADDRESS)
         return address
@@ -271,12 +271,12 @@ class ColdcardDevice(OpenDevice):
         if self._give_up.wait(seconds):
             raise Cancelled
 
-    def enrol(self, asked: operations.Enrol) -> None:
-        policy = asked.policy
+    def enrol(self, request: operations.Enrol) -> None:
+        policy = request.policy
         check = quorum_command(policy, self._network)
-        if not asked.again and self._ckcc.send_recv(check) and self._knows(policy):
+        if not request.again and self._ckcc.send_recv(check) and self._knows(policy):
             return
-        size, digest = self._upload("Sending the vault to the device", (asked.file or "").encode("ascii"))
+        size, digest = self._upload("Sending the vault to the device", (request.file or "").encode("ascii"))
         packet = Packer.multisig_enroll(size, digest)
         started = self._clock()
         self._ckcc.send_recv(packet)

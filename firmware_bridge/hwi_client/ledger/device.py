@@ -105,32 +105,32 @@ class LedgerDevice(OpenDevice):
     def fingerprint(self) -> str:
         return str(self._ready().get_master_fingerprint().hex())
 
-    def xpubs(self, asked: operations.Xpubs) -> operations.Keys:
+    def xpubs(self, request: operations.Xpubs) -> operations.Keys:
         client = self._ready()
-        xpubs = tuple(_read_xpub(client, path) for path in asked.paths)
+        xpubs = tuple(_read_xpub(client, path) for path in request.paths)
         return operations.Keys(client.get_master_fingerprint().hex(), xpubs)
 
-    def sign(self, asked: operations.Sign) -> str:
-        policy = asked.policy
+    def sign(self, request: operations.Sign) -> str:
+        policy = request.policy
         proof, wallet = proof_of(policy), wallet_of(policy)
         client = self._steady()
-        psbt = parse_psbt(asked.psbt)
+        psbt = parse_psbt(request.psbt)
         to_version_2(psbt)
         with self._asking_to_sign(len(psbt.inputs)):
             signatures = client.sign_psbt(psbt, wallet, proof)
         psbt.convert_to_v0()
         return str(_with_signatures(psbt, signatures).serialize())
 
-    def sign_message(self, asked: operations.SignMessage) -> str:
+    def sign_message(self, request: operations.SignMessage) -> str:
         client = self._steady()
         with self._asking(*operations.CONFIRM_MESSAGE):
-            return str(client.sign_message(asked.text, apostrophes(asked.path)))
+            return str(client.sign_message(request.text, apostrophes(request.path)))
 
-    def enrol(self, asked: operations.Enrol) -> str:
-        policy = asked.policy
+    def enrol(self, request: operations.Enrol) -> str:
+        policy = request.policy
         wallet = wallet_of(policy)
         client = self._steady()
-        if policy.hmac is not None and not asked.again and _knows(client, policy):
+        if policy.hmac is not None and not request.again and _knows(client, policy):
             return policy.hmac
         with self._asking(*operations.CONFIRM_ENROLMENT):
             registered, proof = client.register_wallet(wallet)
@@ -138,8 +138,8 @@ class LedgerDevice(OpenDevice):
             raise DeviceFault("it registered another vault")
         return str(proof.hex())
 
-    def show_address(self, asked: operations.ShowAddress) -> str:
-        policy, chain, index = asked.policy, asked.chain, asked.index
+    def show_address(self, request: operations.ShowAddress) -> str:
+        policy, chain, index = request.policy, request.chain, request.index
         proof, wallet = proof_of(policy), wallet_of(policy)
         client = self._steady()
         with self._asking(*operations.CONFIRM_ADDRESS):
@@ -217,7 +217,7 @@ def _with_signatures(psbt: PSBT, signatures: Iterable[tuple[Any, ...]]) -> PSBT:
 
     HWI 3.2.0 gives (input, public key, signature), later ones (input, record of both).
     """
-    for index, *told in signatures:
-        public_key, signature = told if len(told) == 2 else (told[0].pubkey, told[0].signature)
+    for index, *fields in signatures:
+        public_key, signature = fields if len(fields) == 2 else (fields[0].pubkey, fields[0].signature)
         psbt.inputs[index].partial_sigs[public_key] = signature
     return psbt

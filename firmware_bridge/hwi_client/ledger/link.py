@@ -235,7 +235,7 @@ class LedgerLink(TransportClient):  # type: ignore[misc]  # HWI is untyped
 
     def _exchange(self, command: bytes) -> tuple[int, bytes]:
         self._comm.send(command)
-        waited, told = 0.0, False
+        waited, reported = 0.0, False
         while not self._comm.wait(_SLICE_SECONDS):
             waited += _SLICE_SECONDS
             if self._watch is None or not self._watch.may_ask():
@@ -243,8 +243,8 @@ class LedgerLink(TransportClient):  # type: ignore[misc]  # HWI is untyped
                     raise TimedOut(detail=_SILENCE)
             elif self._given_up.is_set():
                 raise Cancelled
-            elif waited >= _ASKING_SECONDS and not told:
-                told = True
+            elif waited >= _ASKING_SECONDS and not reported:
+                reported = True
                 self._watch.on_asking()
         status, answer = self._comm.recv()
         return int(status), bytes(answer)

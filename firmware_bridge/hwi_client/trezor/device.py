@@ -105,29 +105,29 @@ class TrezorDevice(OpenDevice):
         self._connection.wake()
         return self._read_fingerprint()
 
-    def xpubs(self, asked: operations.Xpubs) -> operations.Keys:
+    def xpubs(self, request: operations.Xpubs) -> operations.Keys:
         fingerprint = self.fingerprint()
-        return operations.Keys(fingerprint, tuple(self._read_xpub(path) for path in asked.paths))
+        return operations.Keys(fingerprint, tuple(self._read_xpub(path) for path in request.paths))
 
-    def sign(self, asked: operations.Sign) -> str:
+    def sign(self, request: operations.Sign) -> str:
         self._connection.wake()
-        tx = parse_psbt(asked.psbt)
+        tx = parse_psbt(request.psbt)
         self._connection.ui.progress = SigningProgress(
             len(tx.inputs),
-            asked.payments,
+            request.payments,
             once_each=self._is_one(),
         )
         return str(self._hwi.sign_tx(tx).serialize())
 
-    def sign_message(self, asked: operations.SignMessage) -> str:
+    def sign_message(self, request: operations.SignMessage) -> str:
         """Signs the text's bytes as they are: HWI normalises the text first (NFC), which may change it."""
-        message = asked.text.encode()
+        message = request.text.encode()
         self._connection.wake()
         one = self._is_one()
         if one and len(message) > _MAX_MESSAGE:
             most = f"this model signs messages of up to {_MAX_MESSAGE:,} bytes"
             raise Unsupported(detail=f"{most}, and this one has {len(message):,}")
-        path = parse_path(asked.path)
+        path = parse_path(request.path)
         self._connection.ui.words = MESSAGE_ON_ONE if one else operations.CONFIRM_MESSAGE
         answer = self._connection.call(
             messages.SignMessage(
@@ -141,12 +141,12 @@ class TrezorDevice(OpenDevice):
             raise TransportException("it did not answer with a signature")
         return b64encode(answer.signature).decode()
 
-    def show_address(self, asked: operations.ShowAddress) -> str:
+    def show_address(self, request: operations.ShowAddress) -> str:
         """Asks once, at the device's own path: HWI tries every cosigner's, and takes a refusal for a wrong
         path.
         """
         fingerprint = self.fingerprint()
-        path, multisig = address_request(asked, fingerprint, self._network)
+        path, multisig = address_request(request, fingerprint, self._network)
         address = btc.get_address(
             self._connection,
             self._hwi.coin_name,

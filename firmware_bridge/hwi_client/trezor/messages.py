@@ -64,12 +64,12 @@ def mend_op_return(output: Any) -> Any:
     return mended
 
 
-def address_request(asked: ShowAddress, fingerprint: str, network: Network) -> tuple[list[int], Any]:
+def address_request(request: ShowAddress, fingerprint: str, network: Network) -> tuple[list[int], Any]:
     """Path and quorum.
 
     :raises BridgeError: the device with this fingerprint has no key in the policy.
     """
-    policy, chain, index = asked.policy, asked.chain, asked.index
+    policy, chain, index = request.policy, request.chain, request.index
     keys, own = cosigner_keys(policy, fingerprint, network)
     multisig = _multisig(policy.threshold, keys, chain, index) if policy.is_vault else None
     return [*own.origin.path, chain, index], multisig

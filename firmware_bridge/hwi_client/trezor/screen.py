@@ -90,8 +90,8 @@ class SigningProgress:
         if signed is None or signed.signature_index is None:
             return None
         done, total = signed.signature_index + 1, self._inputs
-        told = done * _SIGNING_NOTES // total > (done - 1) * _SIGNING_NOTES // total
-        return (done, total) if told else None
+        due = done * _SIGNING_NOTES // total > (done - 1) * _SIGNING_NOTES // total
+        return (done, total) if due else None
 
 
 class TrezorUi:

@@ -153,22 +153,22 @@ def own_key_inside(case: Case) -> Verdict:
 
 def key_stands(case: Case) -> Verdict:
     """The platform refuses signatures of a revoked key, and the revocation may have had a reason."""
-    told = case.context.revoked
-    if told:
-        return refuse(told)
+    revoked = case.context.revoked
+    if revoked:
+        return refuse(revoked)
     return allow("The platform has said nothing against your registered key.")
 
 
 def change_looked_at(case: Case) -> Verdict:
     """S16: a change stays an alarm, even if the platform reverts it, until the person unpins the vault."""
-    told = case.context.vault_changes
-    if not told:
+    changes = case.context.vault_changes
+    if not changes:
         return allow("The platform has shown no change of the vault since it was pinned.")
     return refuse(
         "ALARM: the platform has shown the vault changed since it was pinned, and you have not looked at it "
         "yet. "
-        f"{' '.join(told)} Do not sign; call the other signers. `signerd vaults` shows it.",
-        changes=len(told),
+        f"{' '.join(changes)} Do not sign; call the other signers. `signerd vaults` shows it.",
+        changes=len(changes),
     )
 
 
@@ -196,9 +196,9 @@ def without_record(case: Case) -> Verdict:
 
 def in_time(case: Case) -> Verdict:
     """The app that imported it no longer waits, and prices and fees have changed."""
-    told = case.snapshot.imported
-    assert told is not None, "this check is for imported PSBTs"
-    until = f"{datetime.fromtimestamp(told.expires_at, UTC):%Y-%m-%d %H:%M} UTC"
+    imported = case.snapshot.imported
+    assert imported is not None, "this check is for imported PSBTs"
+    until = f"{datetime.fromtimestamp(imported.expires_at, UTC):%Y-%m-%d %H:%M} UTC"
     if case.context.lapsed:
         return refuse(f"It could be approved until {until}, which is over.")
     return allow(f"It may be approved until {until}.")

@@ -44,8 +44,8 @@ def conflicting(case: InspectedCase) -> Verdict:
             proposals=_names(others, left.rivals),
         )
     if left.rivals and not cancels:
-        told = count(left.rivals, "more proposal", "more proposals")
-        return hold(f"{told} may confirm and spend coins of it: too many are known here to compare them all.")
+        more = count(left.rivals, "more proposal", "more proposals")
+        return hold(f"{more} may confirm and spend coins of it: too many are known here to compare them all.")
     waiting = [n for n in rivals if n.is_open]
     if waiting:
         names = _names(waiting, left.open)
@@ -112,12 +112,12 @@ def signed_by_others(case: InspectedCase) -> Verdict:
     if not same:
         return allow("No other proposal known here makes the same payment with signatures of others.")
     listed = sorted(same, key=lambda n: n.psbt_id)
-    told = ", ".join(
+    shown = ", ".join(
         f"{other.psbt_id} ({other.collected} of {other.required} signatures, {_standing(other)})"
         for other in listed[:SHOWN]
     )
     return hold(
-        f"Others have signed the same payment in another proposal of this vault, from other coins: {told}"
+        f"Others have signed the same payment in another proposal of this vault, from other coins: {shown}"
         f"{_more(len(listed) + more - SHOWN)}. Both could be paid. Ask the other signers which one counts.",
         proposals=_names(same, more),
     )
@@ -165,8 +165,8 @@ def _how(other: Neighbour) -> str:
 
 def _payments(case: InspectedCase, payments: Iterable[tuple[bytes, int]]) -> str:
     network = case.context.network
-    told = [f"{amount(sats)} to {payee(script, network)}" for script, sats in sorted(payments)]
-    return f"{', '.join(told[:PAYMENTS_SHOWN])}{_more(len(told) - PAYMENTS_SHOWN)}"
+    paid = [f"{amount(sats)} to {payee(script, network)}" for script, sats in sorted(payments)]
+    return f"{', '.join(paid[:PAYMENTS_SHOWN])}{_more(len(paid) - PAYMENTS_SHOWN)}"
 
 
 def _more(count: int) -> str:
@@ -203,12 +203,12 @@ def replacement(case: InspectedCase) -> Verdict:
 
 
 def _bump(said: str, first: FamilyFigures, this: FamilyFigures, network: Network) -> Verdict:
-    found = differences(first, this, network)
-    if found:
+    changed = differences(first, this, network)
+    if changed:
         return refuse(
-            f"It says that it replaces {said}, but it does not only raise the fee. {' '.join(found)}",
+            f"It says that it replaces {said}, but it does not only raise the fee. {' '.join(changed)}",
             replaces=said,
-            differences=len(found),
+            differences=len(changed),
         )
     figures: dict[str, Figure] = {"replaces": said, "fee_sats": this.fee, "replaced_fee_sats": first.fee}
     rise = f"from {rate_text(first)} to {rate_text(this)} ({amount(first.fee)} to {amount(this.fee)})"

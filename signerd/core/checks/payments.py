@@ -197,9 +197,9 @@ def change_index(case: InspectedCase) -> Verdict:
 
 
 def _listed(far: Sequence[ProvenChange]) -> str:
-    told = [f"{amount(back.amount)} to {place_words(back.chain, back.index)}" for back in far[:SHOWN]]
+    listed = [f"{amount(back.amount)} to {place_words(back.chain, back.index)}" for back in far[:SHOWN]]
     more = f", and {len(far) - SHOWN} more" if len(far) > SHOWN else ""
-    return f"{', '.join(told)}{more}"
+    return f"{', '.join(listed)}{more}"
 
 
 def into_pinned(case: InspectedCase) -> Verdict:

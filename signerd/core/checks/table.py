@@ -223,12 +223,12 @@ _ROWS = (
 
 def by_name(checks: Iterable[Check]) -> Mapping[str, Check]:
     """Raises ValueError for a repeated name."""
-    found: dict[str, Check] = {}
+    named: dict[str, Check] = {}
     for check in checks:
-        if check.name in found:
+        if check.name in named:
             raise ValueError(f"two checks are called '{check.name}'")
-        found[check.name] = check
-    return MappingProxyType(found)
+        named[check.name] = check
+    return MappingProxyType(named)
 
 
 _RULES = (Check(name, (), Stage.RULES, "A rule of rules.toml.", private=True) for name in RULE_NAMES)
@@ -287,8 +287,8 @@ def lower(verdicts: tuple[Verdict, ...], names: frozenset[str]) -> tuple[Verdict
     if not wanted:
         return verdicts
     listed = ", ".join(wanted)
-    told = warn(f"Lowered in this machine's configuration: {listed}.", checks=listed).under(LOWERED)
-    return (*(_lowered(verdict) if verdict.name in wanted else verdict for verdict in verdicts), told)
+    summary = warn(f"Lowered in this machine's configuration: {listed}.", checks=listed).under(LOWERED)
+    return (*(_lowered(verdict) if verdict.name in wanted else verdict for verdict in verdicts), summary)
 
 
 def _lowered(verdict: Verdict) -> Verdict:

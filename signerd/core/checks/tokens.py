@@ -110,7 +110,7 @@ def token_call(case: InspectedCase) -> Verdict:
 
 def _differing(case: InspectedCase, payload: Payload, token: Bytecode | None) -> tuple[str, ...]:
     """The names of fields that differ, and of required ones that are missing."""
-    told = {} if case.snapshot.call is None else dict(case.snapshot.call.told)
+    claimed = {} if case.snapshot.call is None else dict(case.snapshot.call.details)
     facts = facts_of(payload, case.context.network, token)
     # The contract of a deployment is the transaction itself, so its id is not in the data.
     if isinstance(payload, Deploy):
@@ -118,8 +118,8 @@ def _differing(case: InspectedCase, payload: Payload, token: Bytecode | None) ->
     # Not comparable without the bytecode; ``token-known`` refuses then.
     unknown = OF_LIST if isinstance(payload, Deploy) else OF_BYTECODE
     compared = SAID if token is not None else SAID - unknown
-    otherwise = {name for name, value in told.items() if name in compared and facts.get(name) != value}
-    return tuple(sorted(otherwise | (REQUIRED & facts.keys()) - told.keys()))
+    otherwise = {name for name, value in claimed.items() if name in compared and facts.get(name) != value}
+    return tuple(sorted(otherwise | (REQUIRED & facts.keys()) - claimed.keys()))
 
 
 def token_shape(case: InspectedCase) -> Verdict:

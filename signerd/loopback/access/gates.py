@@ -88,9 +88,9 @@ def hosts_at(port: int, *names: str) -> frozenset[str]:
     return frozenset(named | set(names) if port == 80 else named)
 
 
-def require_host(asked: RequestHead, hosts: frozenset[str]) -> str:
+def require_host(head: RequestHead, hosts: frozenset[str]) -> str:
     """Raises HostRefused for another Host, for none and for more than one."""
-    given = asked.all("host")
+    given = head.all("host")
     if len(given) != 1 or given[0] not in hosts:
         raise HostRefused("this is not an address at which signerd can be called")
     return given[0]
@@ -100,33 +100,33 @@ def own_origin(host: str) -> str:
     return f"http://{host}"
 
 
-def require_no_other_site(asked: RequestHead, *, at_page: bool) -> None:
+def require_no_other_site(head: RequestHead, *, at_page: bool) -> None:
     """For a request without another site's Origin: its Sec-Fetch-Site must not name another site either.
 
     An image or a link sends no Origin and costs as much to answer (L2, L11). The same origin is ours at the
     page's own address only: elsewhere it belongs to who had the port before (L15). Raises OriginRefused.
     """
-    site = asked.sole(FETCH_SITE)
+    site = head.sole(FETCH_SITE)
     if site not in _BY_NO_SITE and not (at_page and site == "same-origin"):
         raise OriginRefused("another site made this request", hint=OPEN)
 
 
-def require_our_page(asked: RequestHead, host: str) -> None:
+def require_our_page(head: RequestHead, host: str) -> None:
     """For a request with a page session: no other origin has its secret, and none may use it (L4). Raises
     OriginRefused.
     """
-    origin = asked.sole("origin")
-    if origin is None and asked.is_safe:
+    origin = head.sole("origin")
+    if origin is None and head.is_safe:
         return
     if origin != own_origin(host):
         raise OriginRefused("a request in a session of the page must have the page's origin")
 
 
-def require_navigation(asked: RequestHead) -> None:
+def require_navigation(head: RequestHead) -> None:
     """Entering starts from a local file, so the request must come from a top-level window, not from a frame
     or script of another site. Raises OriginRefused.
     """
-    if asked.sole(FETCH_DEST) not in {None, "document"}:
+    if head.sole(FETCH_DEST) not in {None, "document"}:
         raise OriginRefused("the page is entered by a window of its own")
 
 
@@ -159,11 +159,11 @@ class Admitted:
 class Gate(Protocol):
     """Checks a request's head in two steps, so that an app's site can read why the second one failed."""
 
-    def reader(self, asked: RequestHead) -> str | None:
+    def reader(self, head: RequestHead) -> str | None:
         """The foreign origin that may read the answer, if any. Raises leaves of LoopbackError."""
         ...
 
-    def admit(self, asked: RequestHead, reader: str | None) -> Admitted:
+    def admit(self, head: RequestHead, reader: str | None) -> Admitted:
         """Raises leaves of LoopbackError."""
         ...
 
@@ -177,18 +177,18 @@ class SocketGate:
     tokens: PairedApps
     rates: AppRates
 
-    def reader(self, asked: RequestHead) -> str | None:
-        if asked.all("host") != (HOST,):
+    def reader(self, head: RequestHead) -> str | None:
+        if head.all("host") != (HOST,):
             raise NotForBrowsers(f"the Host must be '{HOST}'")
-        for name, _value in asked.headers:
+        for name, _value in head.headers:
             if name in BROWSER_HEADERS or name.startswith(BROWSER_PREFIXES):
                 raise NotForBrowsers(f"a request with the header '{name}' is not answered")
-        _refuse_upgrade(asked)
+        _refuse_upgrade(head)
         return None
 
-    def admit(self, asked: RequestHead, reader: str | None) -> Admitted:  # noqa: ARG002 - no site reads an answer here
-        token = asked.token()
-        return Admitted(TERMINAL) if token is None else _app(self.tokens, self.rates, asked, token)
+    def admit(self, head: RequestHead, reader: str | None) -> Admitted:  # noqa: ARG002 - no site reads an answer here
+        token = head.token()
+        return Admitted(TERMINAL) if token is None else _app(self.tokens, self.rates, head, token)
 
 
 class PortGate:
@@ -206,51 +206,51 @@ class PortGate:
         self._sessions = sessions
         self._rates = rates
 
-    def reader(self, asked: RequestHead) -> str | None:
-        host = require_host(asked, self._hosts)
-        _refuse_upgrade(asked)
-        origin, at_page = asked.sole("origin"), host in self._page_hosts
+    def reader(self, head: RequestHead) -> str | None:
+        host = require_host(head, self._hosts)
+        _refuse_upgrade(head)
+        origin, at_page = head.sole("origin"), host in self._page_hosts
         ours = {None, own_origin(host)} if at_page else {None}
-        if asked.enters:
+        if head.enters:
             # The form that `signerd open` writes is a file, whose origin is opaque. No other site knows the
             # page's address (L16).
             if not at_page or origin not in {*ours, OPAQUE}:
                 raise OriginRefused("the page is entered at its own address", hint=OPEN)
             return None
         if origin in ours:
-            require_no_other_site(asked, at_page=at_page)
+            require_no_other_site(head, at_page=at_page)
             return None
         if origin == OPAQUE or origin not in self._tokens.origins():
             raise OriginRefused("this site was not let in")
         return origin
 
-    def admit(self, asked: RequestHead, reader: str | None) -> Admitted:  # noqa: ARG002 - the request's own Origin counts
-        if asked.enters:
-            require_navigation(asked)
+    def admit(self, head: RequestHead, reader: str | None) -> Admitted:  # noqa: ARG002 - the request's own Origin counts
+        if head.enters:
+            require_navigation(head)
             return Admitted(STRANGER)
-        token, secret = asked.token(), asked.sole(SESSION_HEADER)
+        token, secret = head.token(), head.sole(SESSION_HEADER)
         if token is not None and secret is not None:
             raise InvalidRequest("a request speaks for an app or for the page, not for both")
         if token is not None:
-            return _app(self._tokens, self._rates, asked, token)
-        return Admitted(STRANGER) if secret is None else self._page(asked, secret)
+            return _app(self._tokens, self._rates, head, token)
+        return Admitted(STRANGER) if secret is None else self._page(head, secret)
 
-    def _page(self, asked: RequestHead, secret: str) -> Admitted:
-        require_our_page(asked, require_host(asked, self._page_hosts))
-        session = self._sessions.find(secret, by_itself=asked.is_by_itself)
+    def _page(self, head: RequestHead, secret: str) -> Admitted:
+        require_our_page(head, require_host(head, self._page_hosts))
+        session = self._sessions.find(secret, by_itself=head.is_by_itself)
         if session is None:
             return Admitted(STRANGER)
         return Admitted(PAGE, session, lambda: self._sessions.stands(secret))
 
 
-def _app(tokens: PairedApps, rates: AppRates, asked: RequestHead, token: str) -> Admitted:
+def _app(tokens: PairedApps, rates: AppRates, head: RequestHead, token: str) -> Admitted:
     """Raises NotPaired, TooManyRequests."""
-    origin = asked.sole("origin")
+    origin = head.sole("origin")
     caller = tokens.caller(token, origin)
     who = caller.app_id or caller.name
     rates.take(who)
     # A stream lasts for hours and counts against the limit of streams instead.
-    in_turn = _at_once if asked.path == EVENTS else partial(rates.in_turn, who)
+    in_turn = _at_once if head.path == EVENTS else partial(rates.in_turn, who)
     return Admitted(caller, stands=lambda: _stands(tokens, token, origin), in_turn=in_turn)
 
 
@@ -262,7 +262,7 @@ def _stands(tokens: PairedApps, token: str, origin: str | None) -> bool:
     return True
 
 
-def _refuse_upgrade(asked: RequestHead) -> None:
+def _refuse_upgrade(head: RequestHead) -> None:
     """Events are a plain HTTP response; there are no WebSockets."""
-    if asked.all("upgrade"):
+    if head.all("upgrade"):
         raise InvalidRequest("no other protocol is spoken here")

@@ -47,25 +47,25 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        asked, reader = RequestHead.of(scope), None
+        head, reader = RequestHead.of(scope), None
         try:
-            reader = self.gate.reader(asked)
-            if reader is not None and asked.is_preflight:
-                await preflight(asked)(scope, receive, guarded(send, reader))
+            reader = self.gate.reader(head)
+            if reader is not None and head.is_preflight:
+                await preflight(head)(scope, receive, guarded(send, reader))
                 return
-            admitted = self.gate.admit(asked, reader)
+            admitted = self.gate.admit(head, reader)
             answering = guarded(send, reader, admitted.stands)
-            await admitted.in_turn(partial(self._answered, asked, admitted, scope, receive, answering))
+            await admitted.in_turn(partial(self._answered, head, admitted, scope, receive, answering))
         except SignerdError as error:
             await _refusal(error)(scope, receive, guarded(send, reader))
 
     async def _answered(
-        self, asked: RequestHead, admitted: Admitted, scope: Scope, receive: Receive, send: Send
+        self, head: RequestHead, admitted: Admitted, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """The body is read only in turn, so that waiting requests hold no memory. Raises as ``_body``, and
         NotPaired; nothing was sent then.
         """
-        body = await self._body(asked, receive, self._most(scope, admitted.caller))
+        body = await self._body(head, receive, self._most(scope, admitted.caller))
         # While the body arrived, the person may have revoked what the request was admitted by (L13).
         if not admitted.stands():
             raise NotPaired("what this request was let in by ended before its body was whole")
@@ -73,12 +73,12 @@ class Guard:
             scope[SCOPE_KEY], scope[SESSION_KEY] = admitted.caller, admitted.session
             await self.app(scope, _replaying(body, receive), send)
 
-    async def _body(self, asked: RequestHead, receive: Receive, most: int) -> bytes | None:
+    async def _body(self, head: RequestHead, receive: Receive, most: int) -> bytes | None:
         """The whole body; None where the caller disconnected first. Raises RequestTooLarge as soon as that is
         known, RequestTooSlow.
         """
         # h11 has checked that it is a number.
-        if int(asked.first("content-length") or "0") > most:
+        if int(head.first("content-length") or "0") > most:
             raise _too_large(most)
         body = bytearray()
         try:

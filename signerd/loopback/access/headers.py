@@ -42,10 +42,10 @@ class RequestHead:
 
     def sole(self, name: str) -> str | None:
         """Raises InvalidRequest where the header is repeated: two readers could each take another value."""
-        found = self.all(name)
-        if len(found) > 1:
+        values = self.all(name)
+        if len(values) > 1:
             raise InvalidRequest(f"the header '{name}' stands there more than once")
-        return found[0] if found else None
+        return values[0] if values else None
 
     def token(self) -> str | None:
         """An app's bearer token. Raises InvalidRequest; NotPaired for credentials of another kind."""
@@ -128,13 +128,13 @@ def _complete(headers: MutableHeaders, reader: str | None) -> None:
         headers.add_vary_header("Origin")
 
 
-def preflight(asked: RequestHead) -> Response:
+def preflight(head: RequestHead) -> Response:
     """What a site that was let in may send (Fetch, section 3.2; L14: Private Network Access, section 3.2)."""
     headers = {
         "Access-Control-Allow-Methods": ALLOWED_METHODS,
         "Access-Control-Allow-Headers": ALLOWED_HEADERS,
         "Access-Control-Max-Age": str(PREFLIGHT_SECONDS),
     }
-    if asked.first(_ASKS_PRIVATE) == "true":
+    if head.first(_ASKS_PRIVATE) == "true":
         headers["Access-Control-Allow-Private-Network"] = "true"
     return Response(status_code=204, headers=headers)

@@ -78,13 +78,13 @@ def _require_ours(handed: socket.socket, path: Path) -> None:
     if not listens or os.path.realpath(handed.getsockname()) != os.path.realpath(path):
         raise SocketUnusable(f"the service manager passes another socket than {path}", hint=_UNIT)
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         raise SocketUnusable(f"{path} of the service manager was removed", hint=_UNIT) from None
-    require_own_socket(path, found)
-    if stat.S_IMODE(found.st_mode) & 0o077:
+    require_own_socket(path, status)
+    if stat.S_IMODE(status.st_mode) & 0o077:
         raise UnsafeFolder(
-            f"{path} is open to other users (mode {stat.S_IMODE(found.st_mode):o})", hint=_UNIT
+            f"{path} is open to other users (mode {stat.S_IMODE(status.st_mode):o})", hint=_UNIT
         )
     handed.setblocking(False)  # noqa: FBT003 - the standard library's signature
 
@@ -92,10 +92,10 @@ def _require_ours(handed: socket.socket, path: Path) -> None:
 def _remove_leftover(path: Path) -> None:
     """Remove the socket of a killed daemon. Anything else at its path is not removed."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return
-    require_own_socket(path, found)
+    require_own_socket(path, status)
     if _is_listened_to(path):
         # The caller holds the folder, so the listener is not a daemon but its service manager.
         raise SocketUnusable(f"the service manager listens at {path}", hint=_SERVICE)
@@ -141,11 +141,11 @@ def listening_ports(port: int) -> Iterator[Listening]:
     """Listen at both addresses on this port, or, for 0, on a free one. Raises nothing where that is
     impossible: the private socket is served without it.
     """
-    found = _listening(port)
+    listeners = _listening(port)
     try:
-        yield found
+        yield listeners
     finally:
-        for one in found.sockets:
+        for one in listeners.sockets:
             one.close()
 
 

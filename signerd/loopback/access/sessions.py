@@ -68,8 +68,8 @@ class PageSessions:
         words for a wrong, expired or used code.
         """
         self._forget_old_entries()
-        found = self._entries.pop(_hash(code.upper().translate(_READ_AS)), None)
-        if found is None:
+        entry = self._entries.pop(_hash(code.upper().translate(_READ_AS)), None)
+        if entry is None:
             raise EntryRefused("this code is wrong, expired or already used")
         now, token = self.clock(), self.random(TOKEN_BYTES).hex()
         self._sessions = {key: one for key, one in self._sessions.items() if not one.over(now)}

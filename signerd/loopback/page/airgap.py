@@ -39,9 +39,9 @@ MOST_FRAMES = 120
 APPROVED = frozenset({"waiting-for-device", "exported"})
 
 
-async def without_cable(asked: PageRequest) -> Response:
-    view = await asked.call(ProposalsApi.proposal)
-    return await asked.page(
+async def without_cable(request: PageRequest) -> Response:
+    view = await request.call(ProposalsApi.proposal)
+    return await request.page(
         "proposals/airgap.html",
         title=f"Proposal {view.psbt_id} without a cable",
         here="/",
@@ -52,11 +52,11 @@ async def without_cable(asked: PageRequest) -> Response:
     )
 
 
-async def export(asked: PageRequest) -> Response:
-    series = (await asked.fields()).one("series")
+async def export(request: PageRequest) -> Response:
+    series = (await request.fields()).one("series")
     if series not in {"bbqr", "ur"}:
         raise InvalidRequest("series: choose one of the two kinds of codes")
-    given = await asked.call(ProposalsApi.export_psbt)
+    given = await request.call(ProposalsApi.export_psbt)
     # Many codes take seconds to draw, so not on the event loop.
     frames = await asyncio.to_thread(pictures, base64.b64decode(given.psbt), series, psbt=True)
     return fragment("proposals/exported.html", given=given, frames=frames)
@@ -81,14 +81,14 @@ def as_address(svg: bytes) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode('ascii')}"
 
 
-async def bring(asked: PageRequest) -> Response:
-    text = (await asked.fields()).one("answer")
+async def bring(request: PageRequest) -> Response:
+    text = (await request.fields()).one("answer")
     if not text.strip():
         hint = "Choose the file that the device wrote, or paste its text."
         raise AnswerRefused("there is no answer", hint=hint)
     # A series of QR codes may take seconds to put together, so not on the event loop.
     psbt = await asyncio.to_thread(carried_psbt, text.encode())
-    line = await asked.call(ProposalsApi.import_answer, psbt=psbt)
+    line = await request.call(ProposalsApi.import_answer, psbt=psbt)
     return fragment("proposals/answered.html", line=line)
 
 
@@ -105,55 +105,55 @@ def _exports(fields: Fields) -> tuple[str, ...]:
     return given
 
 
-async def _context(asked: PageRequest) -> dict[str, Any]:
-    status = await asked.service.status()
+async def _context(request: PageRequest) -> dict[str, Any]:
+    status = await request.service.status()
     return {"registered": status.fingerprint, "signed_in": status.signed_in, "most": MOST}
 
 
-async def register(asked: PageRequest) -> Response:
-    return await asked.page(
+async def register(request: PageRequest) -> Response:
+    return await request.page(
         "devices/airgapped.html",
         title="Register a device without a cable",
         here="/devices",
-        **await _context(asked),
+        **await _context(request),
     )
 
 
-async def preview(asked: PageRequest) -> Response:
+async def preview(request: PageRequest) -> Response:
     """Sends nothing to the platform."""
-    exports = _exports(await asked.fields())
-    found = await asked.call(DevicesApi.preview_airgapped, exports=exports)
-    context = await _context(asked)
-    return fragment("devices/airgapped_keys.html", preview=found, exports=exports, **context)
+    exports = _exports(await request.fields())
+    offer = await request.call(DevicesApi.preview_airgapped, exports=exports)
+    context = await _context(request)
+    return fragment("devices/airgapped_keys.html", preview=offer, exports=exports, **context)
 
 
-async def challenge(asked: PageRequest) -> Response:
+async def challenge(request: PageRequest) -> Response:
     """Bound to the digest of the keys that were shown."""
-    fields = await asked.fields()
+    fields = await request.fields()
     exports = _exports(fields)
-    found = await asked.call(DevicesApi.challenge_airgapped, exports=exports)
+    offer = await request.call(DevicesApi.challenge_airgapped, exports=exports)
     return fragment(
         "devices/airgapped_challenge.html",
-        asked=found,
-        code=_code(found),
-        file=b64encode(found.file.encode()).decode("ascii"),
+        asked=offer,
+        code=_code(offer),
+        file=b64encode(offer.file.encode()).decode("ascii"),
         exports=exports,
         digest=fields.one("digest"),
         fingerprint=fields.one("fingerprint"),
-        **await _context(asked),
+        **await _context(request),
     )
 
 
-def _code(found: shapes.AirgapChallenge) -> str:
+def _code(challenge: shapes.AirgapChallenge) -> str:
     """The QR code of a message to sign, as Jade, SeedSigner, Krux and Specter-DIY read it."""
     from firmware_bridge.airgap import draw
 
-    return as_address(draw(f"signmessage {found.path} ascii:{found.challenge}"))
+    return as_address(draw(f"signmessage {challenge.path} ascii:{challenge.challenge}"))
 
 
-async def confirm(asked: PageRequest) -> Response:
-    exports = _exports(await asked.fields())
-    done = await asked.call(DevicesApi.register_airgapped, exports=exports)
+async def confirm(request: PageRequest) -> Response:
+    exports = _exports(await request.fields())
+    done = await request.call(DevicesApi.register_airgapped, exports=exports)
     return fragment("devices/registered.html", done=done)
 
 
@@ -200,38 +200,38 @@ class Scans:
         self._found.pop(scan_id, None)
 
 
-async def scan(asked: PageRequest) -> Response:
+async def scan(request: PageRequest) -> Response:
     """Add one text. An unrelated code is reported and changes nothing. Raises InvalidRequest."""
     from firmware_bridge.errors import BridgeError
 
-    fields, scans = await asked.fields(), asked.request.app.state.scans
+    fields, scans = await request.fields(), request.request.app.state.scans
     kind, text = fields.one("kind"), fields.one("text")
     if kind not in KINDS:
         raise InvalidRequest("kind: must be 'psbt' or 'text'")
     scan_id, scanner = scans.of(fields.one("scan"), kind)
-    told: dict[str, object] = {"scan": scan_id}
+    progress: dict[str, object] = {"scan": scan_id}
     try:
         # The last part of a series may take half a second.
         async with scans.turn:
             received = await asyncio.to_thread(scanner.add, text)
-        told |= {"seen": received.seen, "wanted": received.wanted}
+        progress |= {"seen": received.seen, "wanted": received.wanted}
         if scanner.result is not None:
             scans.end(scan_id)
-            told["whole"] = _text_of(scanner.result, kind)
+            progress["whole"] = _text_of(scanner.result, kind)
     except BridgeError as error:
-        told["said"] = f"{error} {error.hint}".strip()
-    return JSONResponse(told, headers=dict(HEADERS))
+        progress["said"] = f"{error} {error.hint}".strip()
+    return JSONResponse(progress, headers=dict(HEADERS))
 
 
-def _text_of(found: "Transfer", kind: str) -> str:
+def _text_of(transfer: "Transfer", kind: str) -> str:
     """As the form takes it. Raises BridgeError."""
     from firmware_bridge.airgap import BadTransfer
     from firmware_bridge.airgap.handoff import decode_psbt
 
     if kind == "psbt":
-        return b64encode(decode_psbt(found.data)).decode("ascii")
+        return b64encode(decode_psbt(transfer.data)).decode("ascii")
     try:
-        return found.data.decode("utf-8-sig")
+        return transfer.data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise BadTransfer("This is not text, and so neither keys nor a signature.") from None
 

@@ -66,38 +66,38 @@ def card(view: DeviceView, registered: str | None) -> Card:
     )
 
 
-async def cards(asked: PageRequest) -> tuple[Card, ...]:
-    registered = (await asked.service.status()).fingerprint
-    return tuple(card(view, registered) for view in await asked.service.devices())
+async def cards(request: PageRequest) -> tuple[Card, ...]:
+    registered = (await request.service.status()).fingerprint
+    return tuple(card(view, registered) for view in await request.service.devices())
 
 
-async def one(asked: PageRequest) -> Card:
+async def one(request: PageRequest) -> Card:
     """The device that the path names. Raises NoSuchDevice."""
-    device_id = asked.path_id("device_id")
-    for found in await cards(asked):
-        if found.view.id == device_id:
-            return found
+    device_id = request.path_id("device_id")
+    for card in await cards(request):
+        if card.view.id == device_id:
+            return card
     raise NoSuchDevice("this device is not connected", hint="Connect it again.")
 
 
-async def devices(asked: PageRequest) -> Response:
-    return await asked.page(
-        "devices/devices.html", title="Devices", here="/devices", part=DEVICES, cards=await cards(asked)
+async def devices(request: PageRequest) -> Response:
+    return await request.page(
+        "devices/devices.html", title="Devices", here="/devices", part=DEVICES, cards=await cards(request)
     )
 
 
-async def refreshed(asked: PageRequest, _done: None = None) -> Response:
-    return asked.part(DEVICES, cards=await cards(asked))
+async def refreshed(request: PageRequest, _done: None = None) -> Response:
+    return request.part(DEVICES, cards=await cards(request))
 
 
-async def another_address(asked: PageRequest) -> Response:
+async def another_address(request: PageRequest) -> Response:
     """The device that holds the registered keys shows another address than the page's. Raises NoSuchDevice,
     AddressNotShown.
     """
-    registered = (await asked.service.status()).fingerprint
-    for view in await asked.service.devices():
+    registered = (await request.service.status()).fingerprint
+    for view in await request.service.devices():
         if view.fingerprint is not None and view.fingerprint == registered:
-            await asked.call(DevicesApi.another_address, device_id=view.id)
+            await request.call(DevicesApi.another_address, device_id=view.id)
             return fragment("devices/another.html")
     raise NoSuchDevice("your device is not connected", hint="Connect it again, and have it show the address.")
 
@@ -124,46 +124,46 @@ def _part(device_id: str) -> Live:
 
 
 async def _unlocking_context(
-    asked: PageRequest, card: Card, step: UnlockStep | None = None
+    request: PageRequest, card: Card, step: UnlockStep | None = None
 ) -> dict[str, Any]:
     """``step`` None: the current one."""
     failed: DeviceFailed | None = None
     if step is None:
         try:
-            step = await asked.service.unlocking.current(card.view.id)
+            step = await request.service.unlocking.current(card.view.id)
         except DeviceFailed as error:
             failed = error
-    registered = (await asked.service.status()).fingerprint
+    registered = (await request.service.status()).fingerprint
     return {"card": card, "step": step, "failed": failed, "registered": registered, "places": PLACES}
 
 
-async def unlock(asked: PageRequest) -> Response:
-    card = await one(asked)
-    return await asked.page(
+async def unlock(request: PageRequest) -> Response:
+    card = await one(request)
+    return await request.page(
         "devices/unlock.html",
         title=f"Unlock {card.name}",
         here="/devices",
         part=_part(card.view.id),
-        **await _unlocking_context(asked, card),
+        **await _unlocking_context(request, card),
     )
 
 
-async def unlocking_refreshed(asked: PageRequest) -> Response:
-    card = await one(asked)
-    return asked.part(_part(card.view.id), **await _unlocking_context(asked, card))
+async def unlocking_refreshed(request: PageRequest) -> Response:
+    card = await one(request)
+    return request.part(_part(card.view.id), **await _unlocking_context(request, card))
 
 
-async def answer(asked: PageRequest) -> Response:
+async def answer(request: PageRequest) -> Response:
     """What was typed is used once; the response replaces its form."""
-    fields = await asked.fields()
+    fields = await request.fields()
     given = None if fields.ticked("leave") else _typed(fields)
-    return await _stepped(asked, await asked.call(DevicesApi.answer_question, answer=given))
+    return await _stepped(request, await request.call(DevicesApi.answer_question, answer=given))
 
 
-async def _stepped(asked: PageRequest, step: UnlockStep) -> Response:
+async def _stepped(request: PageRequest, step: UnlockStep) -> Response:
     """The device's state after the step."""
-    card = await one(asked)
-    return asked.part(_part(card.view.id), **await _unlocking_context(asked, card, step))
+    card = await one(request)
+    return request.part(_part(card.view.id), **await _unlocking_context(request, card, step))
 
 
 def _typed(fields: Fields) -> str:
@@ -179,28 +179,28 @@ def _typed(fields: Fields) -> str:
 SUBJECT = "registration"
 
 
-async def _registration_context(asked: PageRequest, card: Card) -> dict[str, Any]:
-    status = await asked.service.status()
+async def _registration_context(request: PageRequest, card: Card) -> dict[str, Any]:
+    status = await request.service.status()
     return {"card": card, "registered": status.fingerprint, "signed_in": status.signed_in}
 
 
-async def register(asked: PageRequest) -> Response:
-    card = await one(asked)
-    return await asked.page(
+async def register(request: PageRequest) -> Response:
+    card = await one(request)
+    return await request.page(
         "devices/register.html",
         title=f"Register {card.name}",
         here="/devices",
-        **saying(asked, SUBJECT),
-        **await _registration_context(asked, card),
+        **saying(request, SUBJECT),
+        **await _registration_context(request, card),
     )
 
 
-async def preview(asked: PageRequest) -> Response:
+async def preview(request: PageRequest) -> Response:
     """The keys as the device gives them now. Sends nothing to the platform."""
-    card = await one(asked)
-    found = await asked.service.preview_registration(card.view.id)
-    context = await _registration_context(asked, card)
-    return fragment("devices/register_keys.html", preview=found, **context)
+    card = await one(request)
+    offer = await request.service.preview_registration(card.view.id)
+    context = await _registration_context(request, card)
+    return fragment("devices/register_keys.html", preview=offer, **context)
 
 
 async def registered(_asked: PageRequest, done: Registered) -> Response:

@@ -62,8 +62,8 @@ def _kind(request: Request) -> CallerKind:
 
 
 def _sessions(request: Request) -> PageSessions:
-    found: PageSessions = request.app.state.sessions
-    return found
+    sessions: PageSessions = request.app.state.sessions
+    return sessions
 
 
 async def _code(request: Request) -> str:

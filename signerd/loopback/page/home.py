@@ -32,24 +32,24 @@ def _group(state: str) -> str:
     return "going" if state in ON_THE_WAY | DELIVERED - {"confirmed"} | {"received"} else "ended"
 
 
-async def _listed(asked: PageRequest) -> tuple[Live, dict[str, Any]]:
-    ended = asked.query("ended") == "1"
+async def _listed(request: PageRequest) -> tuple[Live, dict[str, Any]]:
+    ended = request.query("ended") == "1"
     part = Live("proposals", "proposals/list.html", f"/parts/proposals?ended={int(ended)}")
-    return part, {"listed": _grouped(await asked.service.proposals(ended=ended)), "ended": ended}
+    return part, {"listed": _grouped(await request.service.proposals(ended=ended)), "ended": ended}
 
 
-async def home(asked: PageRequest) -> Response:
-    part, listed = await _listed(asked)
-    return await asked.page("proposals/home.html", title="Proposals", here="/", part=part, **listed)
+async def home(request: PageRequest) -> Response:
+    part, listed = await _listed(request)
+    return await request.page("proposals/home.html", title="Proposals", here="/", part=part, **listed)
 
 
-async def refreshed(asked: PageRequest) -> Response:
-    part, listed = await _listed(asked)
-    return asked.part(part, **listed)
+async def refreshed(request: PageRequest) -> Response:
+    part, listed = await _listed(request)
+    return request.part(part, **listed)
 
 
-async def notes(asked: PageRequest) -> Response:
-    return asked.part(NOTES, status=await asked.service.status())
+async def notes(request: PageRequest) -> Response:
+    return request.part(NOTES, status=await request.service.status())
 
 
 # The newest lines shown: enough for one operation from its first prompt on.
@@ -62,26 +62,26 @@ def said_part(subject: str, after: int) -> Live:
     return Live("said", "parts/said.html", f"/said/{subject}?after={after}")
 
 
-def said_words(asked: PageRequest, subject: str, after: int) -> list[Happened]:
-    return [line for line in asked.service.feed.since(after, subject) if line.kind in SAID][-MOST_LINES:]
+def said_words(request: PageRequest, subject: str, after: int) -> list[Happened]:
+    return [line for line in request.service.feed.since(after, subject) if line.kind in SAID][-MOST_LINES:]
 
 
-def saying(asked: PageRequest, subject: str) -> dict[str, Any]:
+def saying(request: PageRequest, subject: str) -> dict[str, Any]:
     """The context of a page that contains this part."""
-    after = asked.service.feed.last
+    after = request.service.feed.last
     return {
         "said_part": said_part(subject, after),
-        "said": said_words(asked, subject, after),
+        "said": said_words(request, subject, after),
         "subject": subject,
     }
 
 
-async def said(asked: PageRequest) -> Response:
-    given = await asked.given(EventsApi.follow)
+async def said(request: PageRequest) -> Response:
+    given = await request.given(EventsApi.follow)
     if given.after is None:
         raise InvalidRequest("after: is missing")
-    words = said_words(asked, given.subject, given.after)
-    return asked.part(said_part(given.subject, given.after), said=words)
+    words = said_words(request, given.subject, given.after)
+    return request.part(said_part(given.subject, given.after), said=words)
 
 
 ROWS = (

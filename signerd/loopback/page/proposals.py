@@ -61,7 +61,7 @@ def _shown(view: ProposalView) -> dict[str, Any]:
     """The review for its template. ``decidable``: the person is asked and may approve."""
     whose = "your own profile" if view.from_profile else "the vault"
     checks, money = view.checks, None if is_proof(view) else view.money
-    asked = view.state in ASKED
+    undecided = view.state in ASKED
     return {
         "view": view,
         "whose": whose,
@@ -71,8 +71,8 @@ def _shown(view: ProposalView) -> dict[str, Any]:
         "to_acknowledge": [c for c in checks if c.outcome == "warn" and c.acknowledge],
         "warned": [c for c in checks if c.outcome == "warn" and not c.acknowledge],
         "passed": [c for c in checks if c.outcome == "allow"],
-        "asked": asked,
-        "decidable": asked and view.allowed,
+        "asked": undecided,
+        "decidable": undecided and view.allowed,
         "rejectable": view.state in DECLINABLE,
     }
 
@@ -108,9 +108,9 @@ def status_line(view: ProposalLine, lines: Sequence[Happened]) -> str:
     """
     if view.state == "signing":
         after = max((n for n, line in enumerate(lines, 1) if line.kind == "state"), default=0)
-        told = [line.text for line in lines[after:] if line.kind == "progress"]
-        if told:
-            return told[-1]
+        progress = [line.text for line in lines[after:] if line.kind == "progress"]
+        if progress:
+            return progress[-1]
     return "" if view.reason == view.alarm else view.reason
 
 
@@ -124,9 +124,9 @@ def _review_part(view: ProposalView, *, changed: bool = False) -> Live:
     return Live("review", "proposals/review.html", path)
 
 
-def _parts(asked: PageRequest, view: ProposalView, *, changed: bool = False) -> dict[str, Any]:
+def _parts(request: PageRequest, view: ProposalView, *, changed: bool = False) -> dict[str, Any]:
     """The context of both parts of the page."""
-    lines = asked.service.feed.since(0, view.psbt_id)
+    lines = request.service.feed.since(0, view.psbt_id)
     return {
         "shown": _shown(view),
         "stages": stages_of(view.state, imported=view.imported_by is not None, proof=is_proof(view)),
@@ -137,52 +137,52 @@ def _parts(asked: PageRequest, view: ProposalView, *, changed: bool = False) -> 
     }
 
 
-async def proposal(asked: PageRequest) -> Response:
-    view = await asked.call(ProposalsApi.proposal)
-    return await asked.page("proposals/proposal.html", title=view.title, here="/", **_parts(asked, view))
+async def proposal(request: PageRequest) -> Response:
+    view = await request.call(ProposalsApi.proposal)
+    return await request.page("proposals/proposal.html", title=view.title, here="/", **_parts(request, view))
 
 
-async def standing(asked: PageRequest) -> Response:
-    view = await asked.call(ProposalsApi.proposal)
-    return asked.part(_standing_part(view.psbt_id), **_parts(asked, view))
+async def standing(request: PageRequest) -> Response:
+    view = await request.call(ProposalsApi.proposal)
+    return request.part(_standing_part(view.psbt_id), **_parts(request, view))
 
 
-async def review(asked: PageRequest) -> Response:
-    view = await asked.call(ProposalsApi.proposal)
-    changed = asked.query("changed") == "1" or asked.query("shown") != view.digest
-    return asked.part(_review_part(view, changed=changed), **_parts(asked, view, changed=changed))
+async def review(request: PageRequest) -> Response:
+    view = await request.call(ProposalsApi.proposal)
+    changed = request.query("changed") == "1" or request.query("shown") != view.digest
+    return request.part(_review_part(view, changed=changed), **_parts(request, view, changed=changed))
 
 
-async def approve(asked: PageRequest) -> Response:
+async def approve(request: PageRequest) -> Response:
     """Bound to the digest that the page showed. Sent twice, it approves once."""
     try:
-        await asked.call(ProposalsApi.approve)
+        await request.call(ProposalsApi.approve)
     except StaleApproval:
-        return _changed(asked, await asked.call(ProposalsApi.proposal))
+        return _changed(request, await request.call(ProposalsApi.proposal))
     except IllegalEvent:
-        view, said = await asked.call(ProposalsApi.proposal), await asked.fields()
+        view, said = await request.call(ProposalsApi.proposal), await request.fields()
         if view.digest != said.one("digest") or view.state not in ON_THE_WAY | DELIVERED:
             raise
-    return await _decided(asked)
+    return await _decided(request)
 
 
-async def reject(asked: PageRequest) -> Response:
+async def reject(request: PageRequest) -> Response:
     try:
-        await asked.call(ProposalsApi.reject)
+        await request.call(ProposalsApi.reject)
     except IllegalEvent:
-        if (await asked.call(ProposalsApi.proposal)).state != "declined":
+        if (await request.call(ProposalsApi.proposal)).state != "declined":
             raise
-    return await _decided(asked)
+    return await _decided(request)
 
 
-async def _decided(asked: PageRequest) -> Response:
-    view = await asked.call(ProposalsApi.proposal)
-    return asked.part(_review_part(view), _standing_part(view.psbt_id), **_parts(asked, view))
+async def _decided(request: PageRequest) -> Response:
+    view = await request.call(ProposalsApi.proposal)
+    return request.part(_review_part(view), _standing_part(view.psbt_id), **_parts(request, view))
 
 
-def _changed(asked: PageRequest, view: ProposalView) -> Response:
+def _changed(request: PageRequest, view: ProposalView) -> Response:
     """The review as it is now replaces the one that was shown; nothing was approved."""
-    context = _parts(asked, view, changed=True)
+    context = _parts(request, view, changed=True)
     html, _mark = rendering.live_part(_review_part(view, changed=True), context)
     headers = {"HX-Retarget": "#review", "HX-Reswap": "outerHTML"}
     return rendering.answer(html, HTTPStatus.CONFLICT, headers)

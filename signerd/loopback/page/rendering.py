@@ -174,8 +174,8 @@ def act(
 ) -> PageRoute:
     """The form that makes one call of the API, and ``shown`` its answer."""
 
-    async def endpoint(asked: PageRequest) -> Response:
-        return await shown(asked, await asked.call(call))
+    async def endpoint(request: PageRequest) -> Response:
+        return await shown(request, await request.call(call))
 
     return PageRoute("POST", path, endpoint)
 
@@ -189,28 +189,28 @@ LEFT = {"HX-Reswap": "none"}
 ENTER_AGAIN = "Open it again: `signerd open`"
 
 
-async def problem_answer(asked: PageRequest, error: SignerdError) -> Response:
+async def problem_answer(request: PageRequest, error: SignerdError) -> Response:
     if isinstance(error, NotPaired | NotAllowed):
-        return _enter(asked, error)
-    told = problem(error)
-    if FRAGMENT in asked.request.headers:
-        headers = LEFT if asked.request.method == "GET" else IN_PLACE
-        return answer(render("problem.html", problem=told), error.http_status, headers)
+        return _enter(request, error)
+    shown = problem(error)
+    if FRAGMENT in request.request.headers:
+        headers = LEFT if request.request.method == "GET" else IN_PLACE
+        return answer(render("problem.html", problem=shown), error.http_status, headers)
     missing = error.http_status == HTTPStatus.NOT_FOUND
-    context = {"problem": told, "title": "Not found" if missing else "This cannot be shown now", "here": ""}
-    if asked.caller.kind is CallerKind.PAGE:
+    context = {"problem": shown, "title": "Not found" if missing else "This cannot be shown now", "here": ""}
+    if request.caller.kind is CallerKind.PAGE:
         # The frame needs the daemon's status; where that fails too, the problem is shown without it.
         with contextlib.suppress(SignerdError):
-            return await asked.page("problem_page.html", status=error.http_status, **context)
+            return await request.page("problem_page.html", status=error.http_status, **context)
     return answer(render("problem_bare.html", **context), error.http_status)
 
 
-def _enter(asked: PageRequest, error: SignerdError) -> Response:
+def _enter(request: PageRequest, error: SignerdError) -> Response:
     """Shows nothing of the daemon, not even its network."""
-    if FRAGMENT in asked.request.headers:
-        headers = LEFT if asked.request.method == "GET" else IN_PLACE
-        told = problem(NotPaired("this page's session has ended, and nothing was done", hint=ENTER_AGAIN))
-        return answer(render("problem.html", problem=told), error.http_status, headers)
+    if FRAGMENT in request.request.headers:
+        headers = LEFT if request.request.method == "GET" else IN_PLACE
+        shown = problem(NotPaired("this page's session has ended, and nothing was done", hint=ENTER_AGAIN))
+        return answer(render("problem.html", problem=shown), error.http_status, headers)
     return answer(render("enter.html", problem=None), error.http_status)
 
 
@@ -219,11 +219,11 @@ STATIC = Path(__file__).parent / "static"
 ASSETS = Assets(STATIC)
 
 
-async def asset(asked: PageRequest) -> Response:
-    found = ASSETS.answer(asked.request, asked.request.path_params["name"], HEADERS)
-    if found is None:
+async def asset(request: PageRequest) -> Response:
+    file = ASSETS.answer(request.request, request.request.path_params["name"], HEADERS)
+    if file is None:
         raise NoSuchRoute("there is no such file")
-    return found
+    return file
 
 
 ASSET_ROWS = (PageRoute("GET", "/static/{name:path}", asset, Right.ANYONE),)

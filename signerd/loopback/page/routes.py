@@ -48,12 +48,12 @@ def _asked(request: Request, to: Callable[[LoopbackCaller], Context]) -> PageReq
 
 def _route(row: PageRoute, to: Callable[[LoopbackCaller], Context]) -> Route:
     async def call(request: Request) -> Response:
-        asked = _asked(request, to)
+        page_request = _asked(request, to)
         try:
-            _let_in(asked.caller, row.needs)
-            response = await row.endpoint(asked)
+            _let_in(page_request.caller, row.needs)
+            response = await row.endpoint(page_request)
         except SignerdError as error:
-            response = await problem_answer(asked, error)
+            response = await problem_answer(page_request, error)
         if row.camera:
             # Also for a stranger: that document becomes the page's once its script has repeated the request
             # with the session.
@@ -74,18 +74,18 @@ def _let_in(caller: LoopbackCaller, needs: Right) -> None:
 
 
 def _problem(
-    to: Callable[[LoopbackCaller], Context], told: Callable[[PageRequest, Exception], SignerdError]
+    to: Callable[[LoopbackCaller], Context], explained: Callable[[PageRequest, Exception], SignerdError]
 ) -> Callable[[Request, Exception], Awaitable[Response]]:
     async def handle(request: Request, error: Exception) -> Response:
-        asked = _asked(request, to)
-        return await problem_answer(asked, told(asked, error))
+        page_request = _asked(request, to)
+        return await problem_answer(page_request, explained(page_request, error))
 
     return handle
 
 
-def _not_served(asked: PageRequest, error: Exception) -> SignerdError:
+def _not_served(request: PageRequest, error: Exception) -> SignerdError:
     assert isinstance(error, HTTPException)
-    if asked.caller.kind is not CallerKind.PAGE:
+    if request.caller.kind is not CallerKind.PAGE:
         # A navigation carries no session; the script repeats the request with it, and gets the 404 then.
         return NotPaired("only the person at this machine may open this page")
     if error.status_code in _NOT_IN_THE_TABLE:

@@ -25,9 +25,9 @@ ACCOUNT = Live("account", "settings/account.html", "/settings/account")
 CODE = Live("account", "settings/account.html", "/settings/account?code=1")
 
 
-async def settings(asked: PageRequest) -> Response:
-    shown = await asked.service.settings()
-    return await asked.page(
+async def settings(request: PageRequest) -> Response:
+    shown = await request.service.settings()
+    return await request.page(
         "settings/settings.html",
         title="Settings",
         here="/settings",
@@ -37,12 +37,12 @@ async def settings(asked: PageRequest) -> Response:
     )
 
 
-async def edit(asked: PageRequest) -> Response:
-    return await asked.page(
+async def edit(request: PageRequest) -> Response:
+    return await request.page(
         "settings/edit.html",
         title="Change the settings",
         here="/settings",
-        files=editing.files(asked.service),
+        files=editing.files(request.service),
     )
 
 
@@ -70,40 +70,40 @@ def _mistakes_of_the_form() -> Iterator[None]:
         raise InvalidRequest(str(error), hint="Nothing was written. Correct it and try again.") from error
 
 
-async def preview_edit(asked: PageRequest) -> Response:
+async def preview_edit(request: PageRequest) -> Response:
     """Parses the text as at start-up. An error names its line; nothing is written."""
-    name, text, digest = _edited(await asked.fields())
+    name, text, digest = _edited(await request.fields())
     with _mistakes_of_the_form():
-        change = editing.preview(asked.service, name, text, digest)
+        change = editing.preview(request.service, name, text, digest)
     return fragment("settings/confirm.html", change=change, text=text, digest=digest)
 
 
-async def save_edit(asked: PageRequest) -> Response:
-    fields = await asked.fields()
+async def save_edit(request: PageRequest) -> Response:
+    fields = await request.fields()
     name, text, digest = _edited(fields)
     with _mistakes_of_the_form():
-        editing.change(asked.service, name, text, digest, looser=fields.ticked("looser"))
-    shown = await asked.service.settings()
+        editing.change(request.service, name, text, digest, looser=fields.ticked("looser"))
+    shown = await request.service.settings()
     return fragment("settings/changed.html", name=name, settings=shown)
 
 
-async def account(asked: PageRequest) -> Response:
-    status = await asked.service.status()
-    if asked.query("code") and not status.signed_in:
+async def account(request: PageRequest) -> Response:
+    status = await request.service.status()
+    if request.query("code") and not status.signed_in:
         # Leaves the form for the code as it is.
         return rendering.answer("", HTTPStatus.NO_CONTENT)
-    return asked.part(ACCOUNT, status=status, code_for=None)
+    return request.part(ACCOUNT, status=status, code_for=None)
 
 
-async def _account(asked: PageRequest, done: SignedIn | None) -> Response:
+async def _account(request: PageRequest, done: SignedIn | None) -> Response:
     """``done``: None after signing out."""
     code_for = done.email if done is not None and done.code_needed else None
     live = ACCOUNT if code_for is None else CODE
-    return asked.part(live, status=await asked.service.status(), code_for=code_for)
+    return request.part(live, status=await request.service.status(), code_for=code_for)
 
 
-async def help_page(asked: PageRequest) -> Response:
-    return await asked.page("help.html", title="Help", here="/help")
+async def help_page(request: PageRequest) -> Response:
+    return await request.page("help.html", title="Help", here="/help")
 
 
 # Headings of the entries whose kind does not read well by itself.
@@ -151,23 +151,23 @@ def kind_words(kind: str) -> str:
     return KINDS.get(kind, kind.replace("-", " ").capitalize())
 
 
-async def history(asked: PageRequest) -> Response:
-    sought = await asked.given(AccountApi.audit_entries)
-    found = await asked.call(AccountApi.audit_entries)
-    return await asked.page(
+async def history(request: PageRequest) -> Response:
+    sought = await request.given(AccountApi.audit_entries)
+    entries = await request.call(AccountApi.audit_entries)
+    return await request.page(
         "history.html",
         title="History",
         here="/history",
         search=sought.search,
         before=sought.before,
-        found=found,
+        page=entries,
         kind_words=kind_words,
     )
 
 
-async def verdict(asked: PageRequest) -> Response:
+async def verdict(request: PageRequest) -> Response:
     """A request of its own, because verifying the whole chain takes longer than showing a page of it."""
-    report = await asked.service.verify_audit()
+    report = await request.service.verify_audit()
     return fragment("parts/verdict.html", report=report)
 
 
@@ -176,8 +176,8 @@ PAIRED = Live("paired", "apps/paired.html", "/apps/paired")
 ORIGINS = Live("origins", "apps/origins.html", "/apps/origins")
 
 
-async def _known(asked: PageRequest) -> dict[str, Any]:
-    ours = asked.service.apps
+async def _known(request: PageRequest) -> dict[str, Any]:
+    ours = request.service.apps
     return {
         "requests": await ours.open_requests(),
         "apps": tuple(reversed(await ours.list())),
@@ -192,13 +192,13 @@ async def _known(asked: PageRequest) -> dict[str, Any]:
     }
 
 
-async def apps(asked: PageRequest) -> Response:
-    return await asked.page("apps/apps.html", title="Apps", here="/apps", **await _known(asked))
+async def apps(request: PageRequest) -> Response:
+    return await request.page("apps/apps.html", title="Apps", here="/apps", **await _known(request))
 
 
 def _part(live: Live) -> PageRoute:
-    async def refreshed(asked: PageRequest) -> Response:
-        return asked.part(live, **await _known(asked))
+    async def refreshed(request: PageRequest) -> Response:
+        return request.part(live, **await _known(request))
 
     return PageRoute("GET", live.path, refreshed)
 
@@ -206,19 +206,19 @@ def _part(live: Live) -> PageRoute:
 def _act(path: str, call: "described[..., Any]", *parts: Live) -> PageRoute:
     """``parts``: those of the page that it changes."""
 
-    async def shown(asked: PageRequest, _done: object) -> Response:
-        return asked.part(*parts, **await _known(asked))
+    async def shown(request: PageRequest, _done: object) -> Response:
+        return request.part(*parts, **await _known(request))
 
     return act(path, call, shown)
 
 
-async def accept(asked: PageRequest) -> Response:
+async def accept(request: PageRequest) -> Response:
     """The code is read from the app's window, which shows that the person means the app that asked. None of
     the rights ticked grants none: to leave them out would grant all.
     """
-    rights = (await asked.fields()).every("rights")
-    await asked.call(AppsApi.accept_pairing, rights=rights)
-    return asked.part(REQUESTS, PAIRED, **await _known(asked))
+    rights = (await request.fields()).every("rights")
+    await request.call(AppsApi.accept_pairing, rights=rights)
+    return request.part(REQUESTS, PAIRED, **await _known(request))
 
 
 ROWS = (

@@ -14,7 +14,7 @@ from signerd.shapes import Status
 STEPS = Live("steps", "setup/steps.html", "/setup/steps")
 
 
-async def _progress(asked: PageRequest, status: Status) -> dict[str, Any]:
+async def _progress(request: PageRequest, status: Status) -> dict[str, Any]:
     """``done``: whether each step is done, in order. ``now``: the first that is not; None once all are."""
     done = {
         "sign-in": status.signed_in,
@@ -25,27 +25,27 @@ async def _progress(asked: PageRequest, status: Status) -> dict[str, Any]:
     return {
         "done": done,
         "now": next((name for name, over in done.items() if not over), None),
-        "cards": await cards(asked),
-        "vaults": [vault_status(view) for view in await asked.to.vaults()],
+        "cards": await cards(request),
+        "vaults": [vault_status(view) for view in await request.to.vaults()],
     }
 
 
-async def setup(asked: PageRequest) -> Response:
-    status = await asked.service.status()
-    return await asked.page(
+async def setup(request: PageRequest) -> Response:
+    status = await request.service.status()
+    return await request.page(
         "setup/setup.html",
         title="Set up signerd",
         here="/setup",
         steps_part=STEPS,
         account_part=ACCOUNT,
         code_for=None,
-        progress=await _progress(asked, status),
+        progress=await _progress(request, status),
     )
 
 
-async def steps(asked: PageRequest) -> Response:
-    status = await asked.service.status()
-    return asked.part(STEPS, status=status, progress=await _progress(asked, status))
+async def steps(request: PageRequest) -> Response:
+    status = await request.service.status()
+    return request.part(STEPS, status=status, progress=await _progress(request, status))
 
 
 ROWS = (PageRoute("GET", "/setup", setup), PageRoute("GET", "/setup/steps", steps))

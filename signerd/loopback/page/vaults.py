@@ -49,12 +49,12 @@ def _words(view: VaultView) -> tuple[str, str]:
     return "pinned", "waits"
 
 
-async def vault_of(asked: PageRequest) -> VaultView:
+async def vault_of(request: PageRequest) -> VaultView:
     """The vault that the path names. Raises UnknownVault."""
-    vault_id = asked.path_id("vault_id")
-    for found in await asked.to.vaults():
-        if found.vault_id == vault_id:
-            return found
+    vault_id = request.path_id("vault_id")
+    for view in await request.to.vaults():
+        if view.vault_id == vault_id:
+            return view
     raise UnknownVault("the platform has shown no such vault", hint="Go back to the vaults.")
 
 
@@ -62,29 +62,29 @@ def vault_part(vault_id: str) -> Live:
     return Live("vault", "vaults/standing.html", f"/vaults/{vault_id}/standing")
 
 
-async def vaults(asked: PageRequest) -> Response:
-    return await asked.page(
-        "vaults/vaults.html", title="Vaults", here="/vaults", part=VAULTS, **await _listed(asked)
+async def vaults(request: PageRequest) -> Response:
+    return await request.page(
+        "vaults/vaults.html", title="Vaults", here="/vaults", part=VAULTS, **await _listed(request)
     )
 
 
-async def refreshed(asked: PageRequest) -> Response:
-    return asked.part(VAULTS, **await _listed(asked))
+async def refreshed(request: PageRequest) -> Response:
+    return request.part(VAULTS, **await _listed(request))
 
 
-async def _listed(asked: PageRequest) -> dict[str, Any]:
-    return {"vaults": tuple(vault_status(view) for view in await asked.to.vaults())}
+async def _listed(request: PageRequest) -> dict[str, Any]:
+    return {"vaults": tuple(vault_status(view) for view in await request.to.vaults())}
 
 
-async def vault(asked: PageRequest) -> Response:
-    found = vault_status(await vault_of(asked))
-    return await asked.page(
+async def vault(request: PageRequest) -> Response:
+    status = vault_status(await vault_of(request))
+    return await request.page(
         "vaults/vault.html",
-        title=found.view.name,
+        title=status.view.name,
         here="/vaults",
-        part=vault_part(found.view.vault_id),
-        vault=found,
-        **await _paid(asked, found.view.vault_id),
+        part=vault_part(status.view.vault_id),
+        vault=status,
+        **await _paid(request, status.view.vault_id),
     )
 
 
@@ -92,24 +92,24 @@ async def vault(asked: PageRequest) -> Response:
 MOST_PAYMENTS = 50
 
 
-async def _paid(asked: PageRequest, vault_id: str) -> dict[str, Any]:
+async def _paid(request: PageRequest, vault_id: str) -> dict[str, Any]:
     """The vault's proposals known to this machine, the newest first."""
-    found = [line for line in await asked.service.proposals(ended=True) if line.vault_id == vault_id][::-1]
+    lines = [line for line in await request.service.proposals(ended=True) if line.vault_id == vault_id][::-1]
     return {
-        "lines": found[:MOST_PAYMENTS],
-        "more": max(len(found) - MOST_PAYMENTS, 0),
+        "lines": lines[:MOST_PAYMENTS],
+        "more": max(len(lines) - MOST_PAYMENTS, 0),
         "payments_part": Live("payments", "vaults/payments.html", f"/vaults/{vault_id}/payments"),
     }
 
 
-async def payments(asked: PageRequest) -> Response:
-    found = await _paid(asked, asked.path_id("vault_id"))
-    return asked.part(found["payments_part"], **found)
+async def payments(request: PageRequest) -> Response:
+    lines = await _paid(request, request.path_id("vault_id"))
+    return request.part(lines["payments_part"], **lines)
 
 
-async def balance(asked: PageRequest) -> Response:
+async def balance(request: PageRequest) -> Response:
     """A request of its own, because the platform may take a while to answer."""
-    funds = await asked.call(VaultsApi.vault_funds)
+    funds = await request.call(VaultsApi.vault_funds)
     return fragment("vaults/balance.html", funds=funds)
 
 
@@ -117,63 +117,63 @@ async def balance(asked: PageRequest) -> Response:
 NEWEST_MOVEMENTS = 5
 
 
-async def newest_movements(asked: PageRequest) -> Response:
+async def newest_movements(request: PageRequest) -> Response:
     """As the balance."""
-    found = await asked.call(VaultsApi.vault_movements, limit=NEWEST_MOVEMENTS)
-    return fragment("vaults/newest_movements.html", found=found)
+    movements = await request.call(VaultsApi.vault_movements, limit=NEWEST_MOVEMENTS)
+    return fragment("vaults/newest_movements.html", page=movements)
 
 
-async def movements(asked: PageRequest) -> Response:
-    view = await vault_of(asked)
-    found = await asked.call(VaultsApi.vault_movements)
-    return await asked.page(
+async def movements(request: PageRequest) -> Response:
+    view = await vault_of(request)
+    page = await request.call(VaultsApi.vault_movements)
+    return await request.page(
         "vaults/movements.html",
         title=f"Movements of {view.name}",
         here="/vaults",
         vault=view,
-        sought=await asked.given(VaultsApi.vault_movements),
-        found=found,
+        sought=await request.given(VaultsApi.vault_movements),
+        page=page,
     )
 
 
-async def receive(asked: PageRequest) -> Response:
+async def receive(request: PageRequest) -> Response:
     # Imported at first use: rarely asked for.
     from firmware_bridge.airgap import draw
 
-    view = await vault_of(asked)
-    funds = await asked.call(VaultsApi.vault_funds)
-    return await asked.page(
+    view = await vault_of(request)
+    funds = await request.call(VaultsApi.vault_funds)
+    return await request.page(
         "vaults/receive.html",
         title=f"Receive to {view.name}",
         here="/vaults",
         vault=view,
         funds=funds,
         picture=as_address(draw(funds.fresh.address)),
-        **saying(asked, view.vault_id),
+        **saying(request, view.vault_id),
     )
 
 
-async def vault_standing(asked: PageRequest, view: VaultView | None = None) -> Response:
+async def vault_standing(request: PageRequest, view: VaultView | None = None) -> Response:
     """``view``: as it is after a change."""
-    found = vault_status(await vault_of(asked) if view is None else view)
-    return asked.part(vault_part(found.view.vault_id), vault=found)
+    status = vault_status(await vault_of(request) if view is None else view)
+    return request.part(vault_part(status.view.vault_id), vault=status)
 
 
-async def tokens(asked: PageRequest) -> Response:
-    view = await vault_of(asked)
-    found = await asked.call(VaultsApi.vault_tokens)
-    return await asked.page(
-        "vaults/tokens.html", title=f"Tokens of {view.name}", here="/vaults", vault=view, found=found
+async def tokens(request: PageRequest) -> Response:
+    view = await vault_of(request)
+    tokens = await request.call(VaultsApi.vault_tokens)
+    return await request.page(
+        "vaults/tokens.html", title=f"Tokens of {view.name}", here="/vaults", vault=view, page=tokens
     )
 
 
-async def kit(asked: PageRequest) -> Response:
+async def kit(request: PageRequest) -> Response:
     """A download, to be opened as a local file: the document has its own policy and style."""
     # Imported at first use: rarely asked for.
     from signerd.kit.document import file_name
     from signerd.kit.document import kit as document
 
-    vault_id, journal = asked.path_id("vault_id"), asked.service.journal
+    vault_id, journal = request.path_id("vault_id"), request.service.journal
     pin = journal.pin(vault_id)
     if pin is None:
         raise NotPinned(f"no vault '{vault_id}' is pinned here")
@@ -185,12 +185,12 @@ async def kit(asked: PageRequest) -> Response:
 MAX_TEXT = 40_000
 
 
-async def _imported(asked: PageRequest) -> ImportedQuorum | None:
+async def _imported(request: PageRequest) -> ImportedQuorum | None:
     """None: the platform's record. The confirming form sends the vault back as its descriptor.
 
     Raises InvalidRequest.
     """
-    fields, network = await asked.fields(), asked.service.journal.network
+    fields, network = await request.fields(), request.service.journal.network
     source = fields.one("source")
     if source in {"", "record"}:
         return None
@@ -216,45 +216,45 @@ async def _imported(asked: PageRequest) -> ImportedQuorum | None:
 SOURCES = {"record": "the platform's record", "file": "what you pasted", "psbt": "the PSBT that you pasted"}
 
 
-async def _compared(asked: PageRequest, imported: ImportedQuorum | None) -> dict[str, Any]:
-    found = await asked.call(VaultsApi.preview_pin, imported=imported)
+async def _compared(request: PageRequest, imported: ImportedQuorum | None) -> dict[str, Any]:
+    preview = await request.call(VaultsApi.preview_pin, imported=imported)
     return {
-        "preview": found,
-        "vault": vault_status(found.vault),
-        "source_words": SOURCES.get(found.source, found.source),
+        "preview": preview,
+        "vault": vault_status(preview.vault),
+        "source_words": SOURCES.get(preview.source, preview.source),
         "imported": imported,
     }
 
 
-async def wizard(asked: PageRequest) -> Response:
+async def wizard(request: PageRequest) -> Response:
     """Raises what prevents pinning, before the person compares anything."""
-    seen = await vault_of(asked)
-    return await asked.page(
+    seen = await vault_of(request)
+    return await request.page(
         "vaults/pin.html",
         title=f"Pin {seen.name}",
         here="/vaults",
         most=MAX_TEXT,
-        **saying(asked, seen.vault_id),
-        **await _compared(asked, None),
+        **saying(request, seen.vault_id),
+        **await _compared(request, None),
     )
 
 
-async def preview(asked: PageRequest) -> Response:
+async def preview(request: PageRequest) -> Response:
     """Compares the imported vault with the platform's record: the two must be equal."""
-    context = await _compared(asked, await _imported(asked))
+    context = await _compared(request, await _imported(request))
     # Removes the import form.
     gone = '<div id="from-elsewhere" hx-swap-oob="delete"></div>'
     return answer(render("vaults/compare.html", **context) + gone)
 
 
-async def pin(asked: PageRequest) -> Response:
-    pinned = await asked.call(VaultsApi.pin, imported=await _imported(asked))
+async def pin(request: PageRequest) -> Response:
+    pinned = await request.call(VaultsApi.pin, imported=await _imported(request))
     return fragment("vaults/pinned.html", vault=vault_status(pinned))
 
 
-async def enrolment(asked: PageRequest) -> Response:
-    given = await asked.call(VaultsApi.enrolment, form="coldcard")
-    series, carried = asked.query("codes"), given.text.encode()
+async def enrolment(request: PageRequest) -> Response:
+    given = await request.call(VaultsApi.enrolment, form="coldcard")
+    series, carried = request.query("codes"), given.text.encode()
     if series not in {"", "bbqr", "ur"}:
         raise InvalidRequest("codes: choose one of the two kinds of codes")
     frames = await to_thread(pictures, carried, series) if series else ()
@@ -262,30 +262,30 @@ async def enrolment(asked: PageRequest) -> Response:
     return fragment("vaults/enrolment.html", given=given, content=content, frames=frames)
 
 
-async def of_vault(asked: PageRequest) -> Response:
-    vault_id = asked.path_id("vault_id")
-    fresh = (await asked.call(VaultsApi.vault_funds)).fresh.index
-    return await _addresses(asked, VaultsApi.vault_addresses, f"/vaults/{vault_id}", vault_id, fresh)
+async def of_vault(request: PageRequest) -> Response:
+    vault_id = request.path_id("vault_id")
+    fresh = (await request.call(VaultsApi.vault_funds)).fresh.index
+    return await _addresses(request, VaultsApi.vault_addresses, f"/vaults/{vault_id}", vault_id, fresh)
 
 
-async def of_profile(asked: PageRequest) -> Response:
-    registered = (await asked.service.status()).fingerprint
-    devices = await asked.service.devices()
+async def of_profile(request: PageRequest) -> Response:
+    registered = (await request.service.status()).fingerprint
+    devices = await request.service.devices()
     # The feed's lines about showing one of these have the device as their subject.
     subject = next((one.id for one in devices if one.fingerprint == registered), "profile")
-    return await _addresses(asked, VaultsApi.profile_addresses, "/profile", subject)
+    return await _addresses(request, VaultsApi.profile_addresses, "/profile", subject)
 
 
 async def _addresses(
-    asked: PageRequest,
+    request: PageRequest,
     call: "described[..., AddressPage]",
     base: str,
     subject: str,
     fresh: int | None = None,
 ) -> Response:
     """``fresh``: the index of the next unused receive address, where it is known."""
-    place, page = await asked.given(call), await asked.call(call, count=USUAL_COUNT)
-    return await asked.page(
+    place, page = await request.given(call), await request.call(call, count=USUAL_COUNT)
+    return await request.page(
         "vaults/addresses.html",
         title=f"Addresses of {page.name}",
         here="/vaults",
@@ -296,7 +296,7 @@ async def _addresses(
         before=max(place.start - USUAL_COUNT, 0),
         after=place.start + USUAL_COUNT,
         full=len(page.addresses) == USUAL_COUNT,
-        **saying(asked, subject),
+        **saying(request, subject),
     )
 
 

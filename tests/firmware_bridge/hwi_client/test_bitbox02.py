@@ -4,13 +4,8 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-from hwilib.devices.bitbox02_lib.bitbox02.bitbox02 import DuplicateEntryException
-from hwilib.devices.bitbox02_lib.bitbox02.secp256k1 import ECDSANonceException
-from hwilib.devices.bitbox02_lib.communication import bitbox_api_protocol as protocol
 
 from firmware_bridge import Bridge, DeviceState, Question, errors
-from firmware_bridge.hwi_client.base import failure
-from firmware_bridge.model import Family
 from firmware_bridge.protocol import WorkerCall
 from multisig import CHANGE, DerivationPath, Psbt, signer_progress
 from tests.conformance.rigs import NETWORK, QUICK, SEEDS
@@ -215,34 +210,6 @@ def test_a_cancel_reaches_the_screen_of_the_password():
 def test_a_device_that_leaves_ends_the_waiting(operation):
     with opened(peer_of(vanish_at=operation)) as (device, _person):
         assert outcome_of(device, "unlock")[0] == errors.Disconnected.code
-
-
-RAISED = [
-    (protocol.Bitbox02Exception(101, "invalid input"), errors.Unsupported),
-    (protocol.Bitbox02Exception(102, "memory"), errors.DeviceFault),
-    (protocol.Bitbox02Exception(103, "generic"), errors.DeviceFault),
-    (protocol.UserAbortException(104, "aborted"), errors.RefusedByPerson),
-    (protocol.Bitbox02Exception(105, "invalid state"), errors.DeviceFault),
-    (protocol.Bitbox02Exception(106, "disabled"), errors.Unsupported),
-    (protocol.Bitbox02Exception(107, "duplicate"), errors.Unsupported),
-    (protocol.AttestationException("x"), errors.DeviceFault),
-    (protocol.FirmwareVersionOutdatedException("9.0.0", "9.1.0"), errors.Unsupported),
-    (protocol.LibraryVersionOutdatedException("10.0.0"), errors.Unsupported),
-    (protocol.UnsupportedException("9.23.0"), errors.Unsupported),
-    (DuplicateEntryException("x"), errors.Unsupported),
-    (ECDSANonceException("x"), errors.DeviceFault),
-    (Exception("Unlock process aborted"), errors.RefusedByPerson),
-    (Exception("pairing rejected by the user"), errors.RefusedByPerson),
-    (Exception("Received error: channel busy"), errors.Busy),
-    (Exception("Noise communication failed."), errors.DeviceFault),
-    (OSError("open failed"), errors.NoPermission),
-    (OSError("read error"), errors.Disconnected),
-]
-
-
-@pytest.mark.parametrize(("error", "expected"), RAISED, ids=repr)
-def test_an_exception_becomes_its_outcome(error, expected):
-    assert failure(Family.BITBOX02, error).code == expected.code
 
 
 async def yes(_question):

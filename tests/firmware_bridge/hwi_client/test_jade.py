@@ -4,14 +4,9 @@ from contextlib import contextmanager
 
 import anyio
 import pytest
-from cbor2 import CBORDecodeEOF
 from hwilib.devices.jadepy import jade as jadepy
-from hwilib.devices.jadepy.jade_error import JadeError
-from serial import SerialException
 
 from firmware_bridge import Bridge, DeviceState, errors
-from firmware_bridge.hwi_client.base import failure
-from firmware_bridge.model import Family
 from firmware_bridge.operations import Probed
 from multisig import CHANGE, Psbt, signer_progress
 from tests.conformance.rigs import ACCOUNT, NETWORK, QUICK, make_vault
@@ -183,32 +178,6 @@ def test_late_answers_to_another_host_are_dropped():
     ]
     with opened(JadePeer(OWNER.seed, stale=stale)) as (device, _person):
         assert device.call("fingerprint", {}) == str(OWNER.fingerprint)
-
-
-RAISED = [
-    (JadeError(JadeError.USER_CANCELLED, "declined", None), errors.RefusedByPerson),
-    (JadeError(JadeError.HW_LOCKED, "locked", None), errors.Locked),
-    (JadeError(JadeError.NETWORK_MISMATCH, "network", None), errors.WrongApp),
-    (JadeError(JadeError.UNKNOWN_METHOD, "method", None), errors.Unsupported),
-    (JadeError(JadeError.INVALID_REQUEST, "request", None), errors.DeviceFault),
-    (JadeError(JadeError.BAD_PARAMETERS, "parameters", None), errors.DeviceFault),
-    (JadeError(JadeError.INTERNAL_ERROR, "internal", None), errors.DeviceFault),
-    (JadeError(JadeError.PROTOCOL_ERROR, "protocol", None), errors.DeviceFault),
-    (JadeError(1, "Unable to open port", "/dev/ttyACM0"), errors.DeviceFault),
-    (AssertionError(), errors.DeviceFault),
-    (CBORDecodeEOF("premature end"), errors.DeviceFault),
-    (SerialException("[Errno 13] could not open port /dev/ttyACM0: Permission denied"), errors.NoPermission),
-    (SerialException("[Errno 16] could not open port /dev/ttyACM0: Device or resource busy"), errors.Busy),
-    (SerialException("device reports readiness to read but returned no data"), errors.Disconnected),
-    (ConnectionResetError("the connection was closed"), errors.Disconnected),
-]
-
-
-@pytest.mark.parametrize(("error", "expected"), RAISED, ids=repr)
-def test_an_exception_becomes_its_outcome(error, expected):
-    told = failure(Family.JADE, error)
-    assert told.code == expected.code
-    assert told.detail
 
 
 @pytest.mark.anyio

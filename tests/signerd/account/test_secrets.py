@@ -1,6 +1,8 @@
 """Secrets are never in plain text, and a keyring that only pretends is not taken."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +16,7 @@ from keyring.backends import fail, null
 from custody.common import children
 from custody.common import session_store as secrets
 from signerd.account.secrets import SignerdFileStore, SignerdKeyringStore, credential_passphrase
-from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsLocked
+from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsError, SecretsLocked
 
 
 @pytest.fixture(autouse=True)
@@ -69,6 +71,19 @@ def test_a_changed_file_is_refused(tmp_path):
         path.write_text(json.dumps({**content, part: changed}))
         with pytest.raises(SecretsLocked):
             store(tmp_path).load()
+
+
+def test_on_a_full_disk_the_reason_is_told_and_what_is_stored_stays(tmp_path, monkeypatch):
+    store(tmp_path).save("the refresh token")
+
+    def full(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(SecretsError, match="No space left"):
+            store(tmp_path).save("the renewed one")
+    assert store(tmp_path).load() == "the refresh token"
 
 
 def test_systemd_hands_over_a_passphrase(tmp_path: Path) -> None:

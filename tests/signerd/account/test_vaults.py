@@ -6,13 +6,11 @@ from pathlib import Path
 import pytest
 
 from multisig.descriptor import with_checksum
-from signerd.account.vaults import RECORD, pin, pinnable, require_code, seen_vaults, unpin
+from signerd.account.vaults import RECORD, pin, pinnable, require_code, seen_vaults
 from signerd.core.audit import Note
 from signerd.core.values import Pin, SigningLimits, VaultClaim
 from signerd.errors import (
     AccountReused,
-    NotPinned,
-    UnknownVault,
     VaultDiffers,
     WrongCode,
 )
@@ -140,25 +138,6 @@ def test_s16_a_changed_vault_is_shown_as_pinned_and_cannot_be_pinned_over(journa
         with pytest.raises(VaultDiffers) as told:
             pinnable(journal, VAULT_ID)
         assert "signerd unpin" in told.value.hint
-
-
-def test_s16_unpinning_takes_the_code_under_which_it_was_pinned(journal: Journal) -> None:
-    with pytest.raises(NotPinned):
-        unpin(journal, VAULT_ID, CODE)
-    with pytest.raises(UnknownVault):
-        unpin(journal, "vault-404", CODE)
-    pin_it(journal)
-    weaker = make_vault(threshold=1)
-    journal.learn(replace(CLAIM, descriptor=weaker.descriptor, threshold=1, first_address=None))
-    for wrong in ("", weaker.verification_code):
-        with pytest.raises(WrongCode):
-            unpin(journal, VAULT_ID, wrong)
-    assert journal.pin(VAULT_ID) is not None
-    unpin(journal, VAULT_ID, CODE.lower())
-    assert journal.pin(VAULT_ID) is None
-    assert last(journal).kind == "unpinned"
-    assert last(journal).facts["changes"]
-    assert pin_it(journal).vault == weaker
 
 
 def replace_device(journal: Journal) -> None:

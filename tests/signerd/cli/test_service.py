@@ -158,7 +158,7 @@ def test_udev_install_writes_the_rules_and_tells_a_udev_that_runs(home, monkeypa
     ended = signerd("udev", "install", "--json")
     assert ended.status == Exit.OK, ended.err
     assert {Path(path).name for path in ended.json["written"]} == set(ours())
-    assert ended.json["told"] is runs
+    assert ended.json["reloaded"] is runs
     assert [line.split()[1] for line in told(home)] == (["control", "trigger"] if runs else [])
     assert signerd("udev", "check").status == Exit.OK
     assert signerd("udev", "install").out == "Every rule is installed.\n"

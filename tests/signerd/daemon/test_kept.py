@@ -134,14 +134,19 @@ async def test_what_was_signed_while_the_machine_slept_is_sent_after_a_look_as_w
     assert platform.signatures("p-1") == []
 
 
-async def test_a_try_is_one_request_and_none_follows_a_no(daemon, platform):
-    """A platform that is busy answers the first after the person has said no: nothing is sent again."""
+@pytest.mark.parametrize("kept_first", [True, False], ids=["kept", "lost"])
+async def test_a_try_is_one_request_and_none_follows_a_no(daemon, platform, kept_first):
+    """A platform that is busy answers the first after the person has said no, or is away: nothing is sent
+    again.
+    """
     sent = []
 
     def busy(request):
         if "sign-psbt" not in request.url.path or b'"reject"' in request.content:
             return None
         sent.append(request)
+        if not kept_first:
+            return signatures_get_lost(request)
         return problem(409, "VAULT_FROZEN") if len(sent) == 1 else problem(503, "INTERNAL")
 
     platform.before = busy
@@ -151,19 +156,8 @@ async def test_a_try_is_one_request_and_none_follows_a_no(daemon, platform):
     platform.before = lambda _request: None
     await until(lambda: daemon.journal.record("p-1").decline.delivered)
     await for_some_turns()
-    assert (platform.signatures("p-1"), len(sent)) == ([], 2)
-
-
-async def test_what_is_signed_can_be_declined_in_an_outage_and_is_not_sent_after_it(daemon, platform):
-    await until_state(daemon, "p-1", State.WAITING_PERSON)
-    platform.before = signatures_get_lost
-    await approve(daemon, "p-1")
-    await until(lambda: "no answer" in daemon.journal.record("p-1").reason)
-    await daemon.reject("p-1", "fraud")
-    platform.before = lambda _request: None
-    await until(lambda: daemon.journal.record("p-1").decline.delivered)
-    await for_some_turns()
     assert [told["decision"] for told in platform.told()] == ["reject"]
+    assert not kept_first or len(sent) == 2
 
 
 async def test_a_version_that_was_over_before_the_signature_withdraws_nothing_whatever_the_clocks_say(

@@ -9,7 +9,6 @@ from multisig import ChangeTo, build_psbt, sats
 from signerd.core import events
 from signerd.core.states import State
 from signerd.core.values import Snapshot
-from signerd.errors import RefusedByChecks
 from tests.signerd.journal.test_journal import open_one, prepared
 from tests.support.desk import NETWORK, VAULT, judge_again, read_rules, signed_by, snapshot_of
 from tests.support.wallets import ALICE, fund, pay
@@ -77,16 +76,6 @@ def test_two_approvals_that_only_together_break_a_limit_are_not_both_signed(desk
     desk.journal.decide("p-1", events.NoSignature("refused-by-person", "No.", asked=True))
     judge_again(desk.journal)
     assert desk.journal.record("p-2").state is State.WAITING_PERSON
-
-
-def test_an_approval_beyond_a_limit_is_refused(desk: Desk) -> None:
-    desk.journal.poll(paying(60_000, 2))
-    found = desk.journal.review("p-2")
-    desk.sign(paying(60_000, 1))
-    again = desk.journal.review("p-2")
-    assert again.digest != found.digest
-    with pytest.raises(RefusedByChecks, match="rule-refuse-per-day"):
-        desk.journal.decide("p-2", events.Approved(again.digest))
 
 
 def test_f_what_a_rolled_back_decision_would_have_spent_does_not_count(desk: Desk) -> None:

@@ -75,7 +75,7 @@ def test_more_or_less_than_the_one_socket_of_the_unit_is_refused(count):
 async def test_it_tells_that_it_is_ready_that_its_loop_lives_and_that_it_stops(manager, notified):
     manager.settimeout(0)
     loop = asyncio.get_running_loop()
-    async with Supervisor(notified, 0.002).told(), asyncio.timeout(SECONDS):
+    async with Supervisor(notified, 0.002).notified(), asyncio.timeout(SECONDS):
         told = [await loop.sock_recv(manager, 100) for _ in range(4)]
     assert told == [b"READY=1", b"WATCHDOG=1", b"WATCHDOG=1", b"WATCHDOG=1"]
     with contextlib.suppress(BlockingIOError):

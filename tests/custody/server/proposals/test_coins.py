@@ -18,6 +18,7 @@ from custody.server.proposals.coins import SpendableCoins
 from custody.server.rules import selection
 from custody.server.rules.selection import Plan
 from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalRow, VaultRow, WatchedScriptRow
+from custody.server.vaults.stored import GAP
 from multisig import CHANGE, FeeRate, OutPoint, Psbt, Sats
 from tests.support.custody import ok, refused
 from tests.support.examples import examples
@@ -218,6 +219,29 @@ def test_a_change_address_that_was_taken_meanwhile_is_not_given_twice(funded):
         assert db.get_one(VaultRow, funded.vault["id"]).next_change_index == 4
         watched = select(WatchedScriptRow.address_index).where(WatchedScriptRow.branch == CHANGE)
         assert max(db.scalars(watched)) >= 4
+
+
+def test_change_is_found_however_many_proposals_were_never_sent(funded):
+    """A proposal watches no address: where its change may go is watched since the change before was found."""
+    store, used = funded.world.platform.services.store, []
+    held = funded.wallets()[0]["confirmed_sats"]
+    for _ in range(2):
+        with store.write() as db:
+            # As if all the others had been proposed already.
+            db.get_one(VaultRow, funded.vault["id"]).next_change_index += GAP - 3
+        for _ in range(4):
+            psbt_id = ok(funded.propose(50_000))["psbt_id"]
+            funded.reject(psbt_id)
+        psbt_id = ok(funded.propose(50_000))["psbt_id"]
+        held -= 50_000 + funded.proposal(psbt_id)["fee_sats"]
+        funded.sign_off(psbt_id)
+        funded.settle()
+        funded.mine(6)
+        assert funded.wallets()[0]["confirmed_sats"] == held
+        used.append(
+            max(row.address_index for row in funded.rows(ChainCoinRow, ChainCoinRow.branch == CHANGE))
+        )
+    assert used == [GAP - 1, 2 * GAP - 1]
 
 
 def change_scripts(created) -> list[bytes]:

@@ -5,12 +5,13 @@ and about every history with reorganisations.
 """
 
 import hashlib
+import random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from multisig.tokens import parse_bytecode
+from multisig.tokens import Function, TokenCall, encode_payload, parse_bytecode, token_amount
 from multisig.tokens.machine import (
     GENESIS_STATE,
     Cell,
@@ -19,6 +20,7 @@ from multisig.tokens.machine import (
     TokenFailure,
     TokenTransaction,
     judge_block,
+    simulate,
 )
 from tests.multisig.tokens.machine import independent
 from tests.multisig.tokens.machine.histories import EVERY, HOLDERS, KNOWN, Story, Tape
@@ -146,6 +148,31 @@ def beginning():
 @given(TAPES)
 def test_both_machines_agree_about_every_block(tape):
     followed(Story(Tape(tape)).blocks(BLOCKS), Node(), beginning())
+
+
+def test_p31_p32_p33_p34_p35_a_long_history_meets_every_rule_and_is_taken_back_to_nothing():
+    """The same in every run."""
+    node = Node()
+    followed(Story(Tape(random.Random(31).randbytes(20_000))).blocks(1_000), node, beginning())
+    outcomes = [outcome for done in node.done for outcome in done.outcomes]
+    assert {*WORDS.values(), *AMBIGUOUS.values()} <= {answer(outcome) for outcome in outcomes}
+    done = [outcome.payload for outcome in outcomes if outcome.known and outcome.failure is None]
+    assert {payload.function for payload in done if isinstance(payload, TokenCall)} == set(Function)
+    node.take_back(len(node.done))
+    assert node.state.cells == {}
+
+
+def test_simulating_changes_nothing():
+    node = Node()
+    for block in plain_history():
+        node.extend(block)
+    before = dict(node.state.cells)
+    to = bytes.fromhex(HOLDERS[5])
+    pay = TokenCall(contract_id="aa" * 32, function=Function.TRANSFER, amount=token_amount(90), address=to)
+    called = TokenTransaction("ee" * 32, bytes.fromhex(HOLDERS[0]), encode_payload(pay))
+    found = simulate([called] * 2, 5, node.state, node.bytecode_of)
+    assert [one.failure for one in found] == [None, TokenFailure.INSUFFICIENT_BALANCE]
+    assert node.state.cells == before
 
 
 @MANY

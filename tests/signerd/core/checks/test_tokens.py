@@ -46,11 +46,19 @@ def test_its_amount_is_told_in_whole_tokens_of_the_proven_token() -> None:
     assert "'Gold of the House'" in sentence(found, "token-known")
 
 
+def test_s12_a_deployment_whose_bytecode_says_something_else_is_refused() -> None:
+    """Though its hash were the right one: the payload and the bytecode must say the same."""
+    for other in (gold(decimals=8), gold(ticker="SAND"), gold(max_supply=GOLD.max_supply + 1)):
+        found = review(token_snapshot(GOLD.deployment), review_context(token=other))
+        assert "token-known" in {verdict.name for verdict in found.refusals}
+        assert found.token is None
+
+
 @pytest.mark.parametrize(
     "name", ["decimals", "ticker", "max_supply", "bytecode_hash", "contract_id", "function"]
 )
 def test_s12_other_words_than_a_deployment_s_bytes_are_refused(name: str) -> None:
-    honest = dict(claim_of(GOLD.deployment, token_psbt(GOLD.deployment).tx.txid).told)
+    honest = dict(claim_of(GOLD.deployment, token_psbt(GOLD.deployment).tx.txid).details)
     told = TokenClaim(tuple({**honest, name: "7"}.items()))
     assert refused_by(token_snapshot(GOLD.deployment, call=told)) == {"token-call"}
 
