@@ -69,7 +69,7 @@ def confirm_command(access: Access, given: str) -> None:
         fail(sentence, f"custody change decline {one.change_id}", Exit.NOT_DECIDED)
     access.confirm("Confirm this change?")
     give(
-        access.make(access.client.confirm_change, change_id=one.change_id),
+        access.make(access.client.confirm_change, change_id=one.change_id, in_force=one.in_force),
         f"Confirmed, and done: {_what(one)}.",
     )
 

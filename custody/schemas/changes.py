@@ -82,11 +82,17 @@ class RequestChangeRequest(WorkspaceRequest):
 
 
 class ChangeRequest(WorkspaceRequest):
-    """``POST /api/v1/confirm-change``. ``workspace_id``: where the caller holds the role that confirms, in the change's
-    organisation.
-    """  # noqa: E501
+    """``workspace_id``: where the caller holds the role that confirms, in the change's organisation."""
 
     change_id: TextId
+
+
+class ConfirmChangeRequest(ChangeRequest):
+    """``POST /api/v1/confirm-change``. ``in_force``: of the change that was read. Where something else holds
+    by now, nothing is confirmed.
+    """
+
+    in_force: Body | None = None
 
 
 class DeclineChangeRequest(ChangeRequest):
@@ -161,7 +167,7 @@ CHANGES = Call(
     ANY_MEMBER, attempt="see what waits for a second person", open_to=_DECIDERS,
 )  # fmt: skip
 CONFIRM_CHANGE = Call(
-    "POST", "/api/v1/confirm-change", ChangeRequest, AppliedChange,
+    "POST", "/api/v1/confirm-change", ConfirmChangeRequest, AppliedChange,
     "Applies a change that somebody else asked for, in their name, with every check as of now.",
     ANY_MEMBER, attempt="confirm what waits for a second person", open_to=_DECIDERS,
     refuses=(

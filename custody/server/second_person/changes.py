@@ -102,7 +102,7 @@ def changes(ctx: Ctx, query: wire.ChangesQuery) -> Listed[wire.Change]:
 
 
 @serves(CONFIRM_CHANGE)
-def confirm_change(ctx: Ctx, request: wire.ChangeRequest) -> wire.AppliedChange:
+def confirm_change(ctx: Ctx, request: wire.ConfirmChangeRequest) -> wire.AppliedChange:
     change = _decidable(ctx, request.change_id)
     if not _may_confirm(ctx, change):
         raise PermissionDenied(
@@ -111,6 +111,8 @@ def confirm_change(ctx: Ctx, request: wire.ChangeRequest) -> wire.AppliedChange:
         )
     if change.asked_by == ctx.caller.user_id:
         raise NoRoleOpens("You asked for this change: another member has to confirm it.")
+    if request.in_force is not None and _shape(ctx, change).in_force != request.in_force:
+        raise StateConflict("What is in force has changed since you read the change: read it again.")
     _require_cooled(ctx, change.not_before)
     call = _call_at(change.path)
     call_request = call.takes.model_validate(change.body)

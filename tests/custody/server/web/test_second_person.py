@@ -57,7 +57,8 @@ class TestRule:
         assert limit_of(alice) == "5.00000000"
         (waiting,) = ok(ruled.get("/api/v1/changes", workspace_id=1, change_id=stricter["change_id"]))
         assert waiting["in_force"]["confirming_role_id"] == waiting["names"]["confirming_role_id"] == "Owners"
-        ok(decide(ruled, stricter))
+        refused(decide(ruled, stricter, in_force=stricter["in_force"]), 409, "STATE_CONFLICT")
+        ok(decide(ruled, stricter, in_force=waiting["in_force"]))
         assert ok(alice.get("/api/v1/second-person-rule", workspace_id=1))["cooling_off_hours"] == 5
 
     def test_p106_only_a_role_of_the_organisations_first_workspace_confirms(self, world, alice, dora):
