@@ -26,7 +26,7 @@ from custody.server.meters import Meters
 from custody.server.rules.ports import RandomBytes
 from custody.server.services import Services
 from custody.server.web import problems
-from custody.server.web.http import services_of
+from custody.server.web.http import announces_more, services_of
 from custody.server.web.problems import problem
 from custody.server.web.routes import build_router, completed
 
@@ -37,8 +37,6 @@ MAX_BODY_BYTES = 128 * 1024
 # For endpoints that take a signed PSBT.
 MAX_PSBT_BODY_BYTES = MAX_PSBT_BASE64 + 64 * 1024
 CONTENT_TOO_LARGE = 413
-# Longer than any honest length, even with leading zeros.
-MAX_LENGTH_DIGITS = 20
 # Outside the table of endpoints.
 PLAIN_ROUTES: Final = frozenset({"/health", "/ready", "/openapi.json"})
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -126,7 +124,7 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         max_bytes = MAX_PSBT_BODY_BYTES if scope["path"] in self._psbt_paths else MAX_BODY_BYTES
-        is_more = _announces_more(Headers(scope=scope).get("content-length", "0"), max_bytes)
+        is_more = announces_more(Headers(scope=scope).get("content-length", "0"), max_bytes)
         if is_more and not scope["path"].startswith("/console/"):
             await _refuse(scope, receive, send)
             return
@@ -142,11 +140,6 @@ class BodyLimit:
             return message
 
         await self._app(scope, receive_bounded, send)
-
-
-def _announces_more(length: str, max_bytes: int) -> bool:
-    """Counts digits first: Python refuses to parse a number of thousands of digits."""
-    return length.isdecimal() and (len(length) > MAX_LENGTH_DIGITS or int(length) > max_bytes)
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:

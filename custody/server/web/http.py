@@ -35,6 +35,15 @@ def address_of(request: Request) -> str:
     return request.client.host if request.client else "local"
 
 
+# Longer than any honest length, even with leading zeros.
+MAX_LENGTH_DIGITS = 20
+
+
+def announces_more(length: str, max_bytes: int) -> bool:
+    """Counts digits first: Python refuses to parse a number of thousands of digits."""
+    return length.isdecimal() and (len(length) > MAX_LENGTH_DIGITS or int(length) > max_bytes)
+
+
 def services_of(request: Request) -> Services:
     services: Services = request.app.state.services
     return services

@@ -1,20 +1,23 @@
 """FastAPI's routes, built from the declared calls: from a request to the response of each, and the OpenAPI
 document's text on it.
 
-A route authenticates its caller before it reads a body, unless the endpoint is open.
+A route authenticates its caller before it reads more than a small body, unless the endpoint is open.
 """
 
 import inspect
 import re
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping
-from functools import cache
+from contextlib import closing
+from functools import cache, partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.exceptions import HTTPException
 
 from custody.schemas.auth import LOGOUT, REFRESH_COOKIE, LoginResponse, RefreshResponse
 from custody.schemas.call import Call, SignedBody, Way
@@ -39,9 +42,11 @@ from custody.server.errors import (
 )
 from custody.server.rules.credentials import Caller, anybody, is_secret
 from custody.server.sign_in.access_tokens import CONSOLE_ALONE, caller_of
+from custody.server.store.store import PageSnapshot
 from custody.server.web.http import (
     JsonRequest,
     address_of,
+    announces_more,
     delete_refresh_token,
     page_headers,
     services_of,
@@ -52,6 +57,9 @@ from custody.server.web.problems import trace_id_of
 
 # A longer token cannot be ours: refuse it before hashing.
 MAX_TOKEN_CHARACTERS = 200
+# The server takes as much of any body before anybody reads it (uvicorn's HIGH_WATER_LIMIT); `web.listen`
+# bounds how long each may take, and how many there are.
+SMALL_BODY_BYTES = 64 * 1024
 IdempotencyKey = Annotated[
     str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
 ]
@@ -74,34 +82,61 @@ class Open(APIRoute):
 
 
 class Guarded(Open):
-    """Authenticates the caller before FastAPI reads the body, which it does before any dependency.
+    """For an endpoint of `_answering`, which lets its caller in with the call's first reading. A large body
+    is not read before that; and only a caller is told what is wrong with a request.
 
     See "Custom Request and APIRoute class" in FastAPI's documentation.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        answer = super().get_route_handler()
+        answer, let_in = super().get_route_handler(), vars(self.endpoint)["let_in"]
+
+        def let_in_first(request: Request) -> None:
+            with closing(PageSnapshot(services_of(request).store)) as snapshot:
+                let_in(request, snapshot)
 
         async def guarded(request: Request) -> Response:
             token = await _bearer(request)
             if token is None or len(token.credentials) > MAX_TOKEN_CHARACTERS:
                 raise Unauthenticated("The request carries no access token.")
-            request.state.caller = await run_in_threadpool(_caller_of, request, token.credentials)
-            return await answer(request)
+            request.state.token, request.state.caller = token.credentials, None
+            length = request.headers.get("content-length", "0")
+            is_large = "transfer-encoding" in request.headers or announces_more(length, SMALL_BODY_BYTES)
+            if is_large or inspect.iscoroutinefunction(self.endpoint):
+                await run_in_threadpool(let_in_first, request)
+            try:
+                return await answer(request)
+            except (RequestValidationError, HTTPException):
+                await run_in_threadpool(let_in_first, request)
+                raise
 
         return guarded
 
 
-def _caller_of(request: Request, token: str) -> Caller:
+def _let_in(call: Call[Any, Any], request: Request, snapshot: PageSnapshot | None) -> Caller:
+    """Whose request it is; it is counted. Raises Unauthenticated, TokenExpired, PermissionDenied,
+    RateLimited.
+    """
+    caller: Caller | None = request.state.caller
+    if caller is None:
+        assert snapshot is not None, "who waits is let in first"
+        caller = request.state.caller = _caller_of(request, snapshot)
+        services_of(request).rates.take_call(caller.counted_as, call)
+    return caller
+
+
+def _caller_of(request: Request, snapshot: PageSnapshot) -> Caller:
     """A person by a session's token, or a program by its secret. Raises PermissionDenied for a session of an
     identity provider: unlike the console's forms, API calls do not ask for the second factor again.
     """
     services, address, trace_id = services_of(request), address_of(request), trace_id_of(request)
+    token: str = request.state.token
     if is_secret(token):
         return services.service_signin.authenticate(token, address, trace_id)
-    with services.store.read() as db:
+    with snapshot.reading() as db:
         caller = caller_of(db, token, services.tools.clock(), address, trace_id)
     if caller.bound_to is not None:
+        snapshot.end()
         refusal = PermissionDenied(CONSOLE_ALONE)
         attempt = request.method, request.url.path
         record_refusal(services, caller, attempt, None, refusal, is_change=False)
@@ -144,8 +179,10 @@ def _answering(call: Call[Any, Any]) -> Callable[..., Any]:
     """
 
     def respond(request: Request, **given: Any) -> Response:
-        invocation = _invocation(call, request, given)
-        answered = answer(services_of(request), invocation)
+        services = services_of(request)
+        with closing(PageSnapshot(services.store)) as snapshot:
+            invocation = _invocation(call, request, given, snapshot)
+            answered = answer(services, invocation, snapshot)
         page, value = answered.page, answered.value
         headers = {} if page is None else page_headers(invocation.path, invocation.request, page, call.key)
         response = Response(answered.content, media_type="application/json", headers=headers)
@@ -166,20 +203,24 @@ def _answering(call: Call[Any, Any]) -> Callable[..., Any]:
     if call.takes is SignedBody:
         answers = respond_to_bytes
     answers.__signature__ = inspect.Signature(_parameters(call))
+    answers.let_in = partial(_let_in, call)
     return answers  # type: ignore[no-any-return]  # Any, so that it takes a signature
 
 
-def _invocation(call: Call[Any, Any], request: Request, given: Mapping[str, Any]) -> Invocation:
-    caller = given.get("caller")
+def _invocation(
+    call: Call[Any, Any], request: Request, given: Mapping[str, Any], snapshot: PageSnapshot | None = None
+) -> Invocation:
+    if call.needs is Auth.OPEN:
+        caller = anybody(address_of(request), trace_id_of(request))
+    else:
+        # A signer's own program cannot show a provider's page.
+        caller = known_as(_let_in(call, request, snapshot), call, Way.UNLINKED, Way.SIGNER)
     if call.creates and len(request.headers.getlist("idempotency-key")) > 1:
         raise Invalid.at("/header/Idempotency-Key", "A request has one Idempotency-Key.")
     return Invocation(
         call,
         given.get("body"),
-        anybody(address_of(request), trace_id_of(request))
-        if caller is None
-        # A signer's own program cannot show a provider's page.
-        else known_as(caller, call, Way.UNLINKED, Way.SIGNER),
+        caller,
         {name: given[name] for name in call.path_ids},
         given.get("idempotency_key"),
         cookie=request.cookies.get(REFRESH_COOKIE, ""),
@@ -189,7 +230,8 @@ def _invocation(call: Call[Any, Any], request: Request, given: Mapping[str, Any]
 def _parameters(call: Call[Any, Any]) -> list[inspect.Parameter]:
     annotations: dict[str, Any] = {"request": Request}
     if call.needs is not Auth.OPEN:
-        annotations["caller"] = Annotated[Caller, Depends(_counting(call))]
+        # For the document alone: the route has read it.
+        annotations["token"] = Token
     annotations |= dict.fromkeys(call.path_ids, Annotated[QueryId, Path()])
     if call.shape is not None:
         annotations["body"] = Annotated[call.shape, Body() if call.method == "POST" else Query()]
@@ -204,18 +246,6 @@ def _parameters(call: Call[Any, Any]) -> list[inspect.Parameter]:
         )
         for name, annotation in annotations.items()
     ]
-
-
-def _counting(call: Call[Any, Any]) -> Callable[[Request, Token], Coroutine[Any, Any, Caller]]:
-    """A dependency that counts the call and returns the caller, before FastAPI reports invalid input."""
-
-    async def counted(request: Request, _token: Token) -> Caller:
-        """Raises RateLimited."""
-        caller: Caller = request.state.caller
-        services_of(request).rates.take_call(caller.counted_as, call)
-        return caller
-
-    return counted
 
 
 def completed(document: dict[str, Any]) -> dict[str, Any]:

@@ -293,7 +293,9 @@ def test_p73_without_its_members_own_proof_it_proposes_and_no_more(acme):
 
 def test_p73_its_session_reaches_its_organisation_and_nothing_else(acme, monkeypatch):
     """The whole table of the calls that the console makes, and of the console."""
-    monkeypatch.setattr(routes, "_caller_of", lambda _request, token: acme.world.caller(token))
+    monkeypatch.setattr(
+        routes, "_caller_of", lambda request, _snapshot: acme.world.caller(request.state.token)
+    )
     acme.link(BOB, "bob at login")
     acme.world.member(1, "other@example.org")
     person = acme.through("bob at login")

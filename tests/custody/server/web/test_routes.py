@@ -1,8 +1,10 @@
-"""A route that is not open authenticates its caller before it reads a body; then it validates the request."""
+"""A route that is not open authenticates its caller before it reads a large body, and before it tells what
+is wrong with any.
+"""
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -12,9 +14,7 @@ from starlette.types import Message
 from custody.schemas.call import Call
 from custody.schemas.calls import CALLS
 from custody.schemas.permissions import Auth
-from custody.server.errors import CustodyError
-from custody.server.web.problems import on_custody_error
-from custody.server.web.routes import Guarded
+from custody.server.web.routes import SMALL_BODY_BYTES, Guarded
 from tests.support.custody import refused
 from tests.support.platform import As, World, open_world
 
@@ -22,11 +22,17 @@ PATH = "/api/v1/register-key"
 GUARDED = [row for row in CALLS if row.needs is not Auth.OPEN]
 
 
-def ask_without_end(app: FastAPI, method: str, path: str, token: str | None) -> tuple[int, str]:
+LARGE = {"content-length": str(SMALL_BODY_BYTES + 1)}
+
+
+def ask_without_end(
+    app: FastAPI, method: str, path: str, token: str | None, announced: Mapping[str, str] = LARGE
+) -> tuple[int, str]:
     """The status and the code that answer a request whose body has begun and never goes on. Reading it
     fails the test.
     """
-    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"content-length", b"1000")]
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    headers += [(name.encode(), value.encode()) for name, value in announced.items()]
     if token is not None:
         headers.append((b"authorization", f"Bearer {token}".encode()))
     scope = {
@@ -35,14 +41,18 @@ def ask_without_end(app: FastAPI, method: str, path: str, token: str | None) -> 
         "client": ("192.0.2.1", 50_000), "server": ("127.0.0.1", 80),
     }  # fmt: skip
     sent: list[Message] = []
+    read = False
 
     async def receive() -> Message:
-        raise AssertionError("the body of a stranger is read")
+        nonlocal read
+        read = True
+        return {"type": "http.disconnect"}
 
     async def send(message: Message) -> None:
         sent.append(message)
 
     asyncio.run(app(scope, receive, send))
+    assert not read, "the body of a stranger is read"
     content = b"".join(message.get("body", b"") for message in sent)
     return sent[0]["status"], json.loads(content)["code"]
 
@@ -57,14 +67,21 @@ def strangers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 class TestStrangers:
     @pytest.mark.parametrize(
         ("row", "token"),
-        [(row, None) for row in GUARDED] + [(GUARDED[-1], token) for token in ("nobody's", "x" * 201)],
+        [(row, None) for row in GUARDED]
+        + [(row, "nobody's") for row in GUARDED if row.method == "POST"]
+        + [(GUARDED[-1], "x" * 201)],
         ids=lambda value: getattr(value, "path", value),
     )
-    def test_are_refused_before_their_body_is_read(
+    def test_are_refused_before_a_large_body_is_read(
         self, strangers: World, row: Call[Any, Any], token: str | None
     ) -> None:
         path = row.path.format(**dict.fromkeys(row.path_ids, 1))
         answer = ask_without_end(strangers.platform.asgi, row.method, path, token)
+        assert answer == (401, "UNAUTHENTICATED")
+
+    def test_are_refused_before_a_body_that_does_not_say_its_length(self, strangers: World) -> None:
+        announced = {"transfer-encoding": "chunked"}
+        answer = ask_without_end(strangers.platform.asgi, "POST", PATH, "nobody's", announced)
         assert answer == (401, "UNAUTHENTICATED")
 
     def test_are_those_whose_token_has_expired(self, world: World, alice: As) -> None:
@@ -72,13 +89,23 @@ class TestStrangers:
         token = alice.headers["Authorization"].removeprefix("Bearer ")
         assert ask_without_end(world.platform.asgi, "POST", PATH, token) == (401, "TOKEN_EXPIRED")
 
-    def test_are_refused_by_a_route_that_says_nothing(self) -> None:
+    def test_come_to_no_route_that_lets_nobody_in(self) -> None:
         """Beside the table, too: what is added to the router is guarded."""
         router = APIRouter(route_class=Guarded)
-        router.add_api_route("/new", lambda: "done", methods=["POST"])
-        app = FastAPI(exception_handlers={CustodyError: on_custody_error})
-        app.include_router(router)
-        assert ask_without_end(app, "POST", "/new", None) == (401, "UNAUTHENTICATED")
+        with pytest.raises(KeyError, match="let_in"):
+            router.add_api_route("/new", lambda: "done", methods=["POST"])
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"null", b'{"no": "such field"}', b"\xff"])
+def test_a_stranger_does_not_learn_what_should_be_sent(strangers: World, body: bytes) -> None:
+    sent = {
+        "Authorization": "Bearer nobody's",
+        "Content-Type": "application/json",
+        "Idempotency-Key": "k" * 201,
+    }
+    answer = strangers.http.post(PATH, content=body, headers=sent)
+    assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
+    assert not answer.json().get("errors")
 
 
 def test_what_a_caller_sends_is_json_before_all_else_that_is_wrong_with_it(alice: As) -> None:

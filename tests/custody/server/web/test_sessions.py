@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from starlette.requests import Request
 
+from custody.server.store.store import PageSnapshot
 from custody.server.web import routes
 from tests.support.accounts import Session, register, sign_in
 from tests.support.custody import ok
@@ -75,8 +76,9 @@ def test_a_change_that_waited_for_its_turn_is_refused_where_its_session_was_ende
     owner, thief = sign_in(world), sign_in(world)
     caller_of = routes._caller_of
 
-    def queued(request: Request, token: str):
-        caller = caller_of(request, token)
+    def queued(request: Request, snapshot: PageSnapshot):
+        caller = caller_of(request, snapshot)
+        snapshot.end()
         monkeypatch.undo()
         assert revoke(owner, all_others=True).status_code == 200
         return caller
