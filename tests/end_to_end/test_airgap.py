@@ -19,7 +19,7 @@ from signerd.daemon.service import Daemon
 from tests.conformance.rigs import make_rig, short_folder
 from tests.support.airgap import CardDevice
 from tests.support.custody import Desk, ok, open_organisation
-from tests.support.daemons import until, until_state
+from tests.support.daemons import unhurried_sleep, until, until_state
 from tests.support.real_signer import pin, register, signer
 
 pytestmark = pytest.mark.anyio
@@ -53,11 +53,12 @@ async def pins(daemon: Daemon, device: CardDevice, vault_id: str) -> str:
     return vault.verification_code
 
 
-async def approves(daemon: Daemon, psbt_id: str) -> None:
+async def approves(daemon: Daemon, psbt_id: str, paid: int = PAID) -> None:
     await until_state(daemon, psbt_id, State.WAITING_PERSON)
     shown = await daemon.proposal(psbt_id)
     assert shown.money is not None
-    assert shown.money.paid_sats == PAID
+    assert shown.money.paid_sats == paid
+    assert {check.outcome for check in shown.checks} == {"allow"}
     await daemon.approve(psbt_id, shown.digest)
 
 
@@ -69,6 +70,23 @@ async def signs(daemon: Daemon, device: CardDevice, psbt_id: str) -> None:
     await airgap.answer(daemon, carried_psbt("\n".join(shown).encode()), TERMINAL)
 
 
+async def a_refused_signature_waits_for_the_freezes_end(desk: Desk, daemon: Daemon) -> None:
+    """A member freezes the vault while the device is asked. Nothing is signed twice, and nothing lost."""
+    psbt_id = ok(desk.propose(PAID + 1))["psbt_id"]
+    vault = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    ok(desk.admin.post("/api/v1/freeze-vault", vault))
+    await approves(daemon, psbt_id, paid=PAID + 1)
+    await until(lambda: "is frozen" in daemon.journal.record(psbt_id).reason)
+    signed = daemon.journal.record(psbt_id).signature
+    assert signed is not None
+    assert desk.proposal(psbt_id)["collected_signatures"] == 0
+    for name in ("bob", "carol"):
+        ok(desk.world.as_user(f"{name}@example.org").post("/api/v1/unfreeze-vault", vault))
+    await until_state(daemon, psbt_id, State.SUBMITTED)
+    assert desk.proposal(psbt_id)["collected_signatures"] == 1
+    assert daemon.journal.record(psbt_id).signature == signed
+
+
 async def test_three_of_three_with_one_that_has_no_cable(desk: Desk) -> None:
     device = CardDevice(desk.devices["alice"])
     with short_folder() as name:
@@ -77,7 +95,7 @@ async def test_three_of_three_with_one_that_has_no_cable(desk: Desk) -> None:
         ledger = make_rig(Family.LEDGER, folder, seed=desk.devices["carol"])
         async with (
             signer(desk, "alice", None, folder) as alice,
-            signer(desk, "bob", trezor, folder) as bob,
+            signer(desk, "bob", trezor, folder, sleep=unhurried_sleep) as bob,
             signer(desk, "carol", ledger, folder) as carol,
         ):
             await registers(alice, device)
@@ -91,7 +109,7 @@ async def test_three_of_three_with_one_that_has_no_cable(desk: Desk) -> None:
                 await pin(carol, vault_id),
             }
             assert len(codes_read) == 1
-            desk.deposit(50_000_000)
+            desk.deposit(50_000_000, 40_000_000)
             psbt_id = ok(desk.propose(PAID))["psbt_id"]
 
             for number, daemon in enumerate((bob, carol), start=1):
@@ -107,4 +125,6 @@ async def test_three_of_three_with_one_that_has_no_cable(desk: Desk) -> None:
             desk.settle()
             for daemon in (alice, bob, carol):
                 await until_state(daemon, psbt_id, State.CONFIRMED)
+            await a_refused_signature_waits_for_the_freezes_end(desk, bob)
+            for daemon in (alice, bob, carol):
                 assert (await daemon.verify_audit()).fault is None

@@ -24,7 +24,7 @@ main()
 """
 
 
-@pytest.mark.slow("every program as a whole: test_with_platform.py tries the same in less")
+@pytest.mark.slow("every program as a whole: test_airgap.py tries the same in less")
 def test_the_main_job_and_a_token_run_unattended_and_the_confirmed_transaction_id_comes_last():
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM, "demo", "--auto", "--tokens"],

@@ -76,6 +76,11 @@ async def test_the_second_payment_is_held_by_what_was_signed_after_the_backup(de
         await sign(alice, unseen)
 
     assert restore(old, folder / "new", lambda _found: True)
+    async with alice_at(desk, folder, "new", signs_in=False) as restored:
+        shown = await restored.proposal(waiting)
+        with pytest.raises(NotCaughtUp):
+            await restored.approve(waiting, shown.digest)
+        assert any("Restored from the backup" in note for note in (await restored.status()).notes)
     async with alice_at(desk, folder, "new") as restored:
         await until(lambda: not restored.journal.behind())
         for psbt_id in (waiting, unseen):
@@ -90,17 +95,3 @@ async def test_the_second_payment_is_held_by_what_was_signed_after_the_backup(de
         assert first_fault(restored.journal.audit()) is None
         signers = desk.proposal(unseen)["signers"]
         assert [signer["is_signed"] for signer in signers].count(True) == 1
-
-
-async def test_before_the_platform_was_heard_nothing_is_approved(desk, folder):
-    async with alice_at(desk, folder, "alice") as alice:
-        await pinned(desk, alice)
-        waiting = ok(desk.propose(PAID))["psbt_id"]
-        await until_state(alice, waiting, State.WAITING_PERSON)
-        old = backup_of(folder / "alice")
-    restore(old, folder / "new", lambda _found: True)
-    async with alice_at(desk, folder, "new", signs_in=False) as restored:
-        shown = await restored.proposal(waiting)
-        with pytest.raises(NotCaughtUp):
-            await restored.approve(waiting, shown.digest)
-        assert any("Restored from the backup" in note for note in (await restored.status()).notes)

@@ -1,5 +1,5 @@
-"""Two daemons, each with a virtual device of its own make behind real HWI, at a real platform: one proposal
-signed.
+"""A daemon with a virtual device behind real HWI, at a real platform: keys that run out, that others used
+before, that are replaced.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from signerd.daemon.vaults import vaults
 from signerd.errors import NeedsAcknowledgement, PlatformRefused
 from tests.conformance.rigs import make_rig, short_folder
 from tests.support.custody import Desk, ok, open_organisation, refused
-from tests.support.daemons import MemoryStore, unhurried_sleep, until, until_state
+from tests.support.daemons import MemoryStore, until_state
 from tests.support.platform import register_key, seed
 from tests.support.real_signer import pin, register, signer
 
@@ -28,59 +28,6 @@ PAID = 1_234_567
 def desk(tmp_path: Path) -> Iterator[Desk]:
     with open_organisation(tmp_path / "platform", ("carol",)) as made:
         yield made
-
-
-async def test_the_main_job_on_two_makers(desk: Desk) -> None:
-    with short_folder() as name:
-        folder = Path(name)
-        trezor = make_rig(Family.TREZOR, folder, seed=desk.devices["alice"])
-        coldcard = make_rig(Family.COLDCARD, folder, seed=desk.devices["bob"])
-        async with (
-            # A kept signature waits for minutes.
-            signer(desk, "alice", trezor, folder, sleep=unhurried_sleep) as alice,
-            signer(desk, "bob", coldcard, folder) as bob,
-        ):
-            for daemon in (alice, bob):
-                await register(daemon)
-            names = ("alice", "bob", "carol")
-            desk.vault = ok(desk.create_vault(signers=[desk.user_ids[name] for name in names]))
-            codes = {await pin(alice, desk.vault["id"]), await pin(bob, desk.vault["id"])}
-            assert len(codes) == 1
-            desk.deposit(50_000_000)
-            psbt_id = ok(desk.propose(PAID))["psbt_id"]
-
-            await approve(alice, psbt_id)
-            await until_state(alice, psbt_id, State.SUBMITTED)
-            assert desk.proposal(psbt_id)["collected_signatures"] == 1
-            await approve(bob, psbt_id)
-            await until_state(bob, psbt_id, State.SUBMITTED, State.BROADCAST)
-
-            desk.settle()
-            await until_state(alice, psbt_id, State.BROADCAST)
-            desk.chain.mine(1)
-            desk.settle()
-            await until_state(bob, psbt_id, State.CONFIRMED)
-            await a_refused_signature_waits_for_the_freezes_end(desk, alice)
-            for daemon in (alice, bob):
-                assert (await daemon.verify_audit()).fault is None
-
-
-async def a_refused_signature_waits_for_the_freezes_end(desk: Desk, alice: Daemon) -> None:
-    """A member freezes the vault while the device is asked. Nothing is signed twice, and nothing lost."""
-    psbt_id = ok(desk.propose(PAID + 1))["psbt_id"]
-    await until_state(alice, psbt_id, State.WAITING_PERSON)
-    vault = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
-    ok(desk.admin.post("/api/v1/freeze-vault", vault))
-    await approve(alice, psbt_id, paid=PAID + 1)
-    await until(lambda: "is frozen" in alice.journal.record(psbt_id).reason)
-    signed = alice.journal.record(psbt_id).signature
-    assert signed is not None
-    assert desk.proposal(psbt_id)["collected_signatures"] == 0
-    for name in ("bob", "carol"):
-        ok(desk.world.as_user(f"{name}@example.org").post("/api/v1/unfreeze-vault", vault))
-    await until_state(alice, psbt_id, State.SUBMITTED)
-    assert desk.proposal(psbt_id)["collected_signatures"] == 1
-    assert alice.journal.record(psbt_id).signature == signed
 
 
 async def approve(daemon: Daemon, psbt_id: str, paid: int = PAID) -> None:

@@ -201,7 +201,7 @@ def another_origin_gets_nothing(window, origin, signers, url, token):
         frame.until("#said", "This page is shown inside another site's.")
 
 
-def test_p97_p98_two_of_three_sign_in_a_page_of_another_origin(signers, chromium, firefox, tmp_path):
+def test_l13_p97_p98_two_of_three_sign_in_a_page_of_another_origin(signers, chromium, firefox, tmp_path):
     first, second = payment(signers.policy, 0, 600_000), payment(signers.policy, 1, 300_000)
     file = tmp_path / "payment.psbt"
     file.write_bytes(to_version_2(second))
@@ -216,3 +216,8 @@ def test_p97_p98_two_of_three_sign_in_a_page_of_another_origin(signers, chromium
             context.close()
         known = walk(firefox, origin, signers, (2, 0), second, lambda: firefox.bring("#file", file))
         another_origin_gets_nothing(firefox, origin, signers, *known)
+        # Once it is shut out, its own page gets nothing either.
+        firefox.go(f"{origin}/example/")
+        assert firefox.run(ASK, *known) == 200
+        signers.do(signers.daemons[2].apps.shut_out, origin)
+        assert firefox.run(ASK, *known) == 0

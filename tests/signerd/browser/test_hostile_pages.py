@@ -115,56 +115,6 @@ def test_l12_a_server_on_another_port_of_this_host_gets_nothing_that_opens_the_p
         desk.daemon.until(lambda: desk.outer.bridge.asked == 1)
 
 
-def test_l2_l3_l13_a_site_that_was_let_in_gets_its_rights_and_nothing_once_it_is_shut_out(desk, elsewhere):
-    desk.forgiven = ("",)
-    site, service = f"http://localhost:{elsewhere}", desk.daemon.service
-    page = desk.open_browser().new_page()
-    page.goto(f"{site}/")
-
-    def ask(method, path, body=None, token=None, page=page):
-        return page.evaluate(
-            """async ([url, method, body, token]) => {
-                const headers = { "Content-Type": "application/json" };
-                if (token) headers.Authorization = `Bearer ${token}`;
-                try {
-                    const answer = await fetch(url, { method, headers, body: body && JSON.stringify(body) });
-                    return [answer.status, await answer.json()];
-                } catch { return [0, null]; }
-            }""",
-            [f"{desk.origin}/v1{path}", method, body, token],
-        )
-
-    wish = {"name": "Wallet", "rights": ["read", "approve"]}
-    assert ask("POST", "/pairings", wish) == [0, None]
-    desk.daemon.on_loop(service.apps.let_in, site, 5)
-    status, asked = ask("POST", "/pairings", wish)
-    assert status == 200
-    desk.daemon.on_loop(_accept_read, service, asked)
-    status, collected = ask("POST", f"/pairings/{asked['id']}/collect", {"secret": asked["secret"]})
-    assert (status, collected["rights"]) == (200, ["read"])
-    token = collected["token"]
-
-    status, lines = ask("GET", "/proposals", token=token)
-    assert (status, [line["psbt_id"] for line in lines]) == (200, ["p-1"])
-    digest = desk.daemon.on_loop(service.proposal, "p-1").digest
-    yes = {"digest": digest, "acknowledged": []}
-    assert ask("POST", "/proposals/p-1/approve", yes, token)[1]["code"] == "not-allowed"
-    assert ask("GET", "/apps", token=token)[1]["code"] == "not-allowed"
-    assert ask("GET", "/proposals")[1]["code"] == "not-paired"
-    # Neither from another origin, nor from a name of the same machine.
-    for name in ("127.0.0.1", REBOUND):
-        other = page.context.new_page()
-        other.goto(f"http://{name}:{elsewhere}/")
-        assert ask("GET", "/proposals", token=token, page=other) == [0, None]
-    desk.daemon.on_loop(service.apps.shut_out, site)
-    assert ask("GET", "/proposals", token=token) == [0, None]
-    assert desk.outer.bridge.asked == 0
-
-
-async def _accept_read(service, asked) -> None:
-    await service.apps.accept(asked["id"], asked["code"], rights=frozenset({"read"}), days=1)
-
-
 def test_l12_an_address_that_looks_like_another_hosts_gets_the_secret_sent_to_no_other_host(desk, elsewhere):
     """The page's policy would stop the request; the script must not make it."""
     desk.forgiven = ("",)

@@ -12,7 +12,6 @@ from signerd.shapes import ProposalView
 from tests.support.bills import bill
 from tests.support.command import is_tame, signerd
 from tests.support.desk import VAULT, snapshot_of
-from tests.support.pages import DOCS, command_lines
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\r\nChecks\n  ok  everything\x9b31m"
 
@@ -120,7 +119,7 @@ def test_s24_the_yes_is_to_what_was_shown_and_to_nothing_else(desk, outer):
 
 
 def test_s25_a_warning_that_holds_must_be_named(desk, outer):
-    """The same payment from other coins, twice more; at last as the guide types it."""
+    """The same payment from other coins, twice more."""
     outer.platform.proposals = {f"b-{n}": snapshot_of(bill(n), f"b-{n}") for n in (1, 2, 3)}
     for psbt_id in outer.platform.proposals:
         await_proposal(desk, psbt_id)
@@ -143,51 +142,40 @@ def test_s25_a_warning_that_holds_must_be_named(desk, outer):
     typed = signerd("approve", "b-2", state=desk.state, typed=f"{name}\ny\n")
     assert typed.status == Exit.OK
     assert outer.bridge.asked == 2
-    [line] = command_lines(DOCS / "sign/payments.md")
-    assert as_typed(desk.state, line, "b-3").status == Exit.OK
-
-
-def as_typed(state, line: str, psbt_id: str):
-    """A guide's own line, with the id in place and without the question."""
-    return signerd(*line.replace(" ID ", f" {psbt_id} ").split()[1:], "--yes", state=state)
-
-
-def test_an_approved_proposal_is_followed_without_asking_again(desk, outer, monkeypatch):
-    desk.on_loop(hold, outer)
-    assert signerd("approve", "p-1", "--yes", "--no-wait", state=desk.state).status == Exit.OK
-    desk.until(lambda: outer.bridge.asked == 1)
-    declined = signerd("reject", "p-1", state=desk.state)
-    assert declined.status == Exit.NOT_DECIDED
-    assert ("Say no on the device." in declined.err, declined.out) == (True, ""), "it asks nothing first"
-    following = progress.until_decided
-
-    def pressed(*args):
-        desk.on_loop(outer.bridge.gate.set)
-        return following(*args)
-
-    monkeypatch.setattr("signerd.cli.progress.until_decided", pressed)
-    ended = signerd("approve", "p-1", state=desk.state)
-    assert ended.status == Exit.OK
-    assert "the platform has your signature" in ended.out
-    assert outer.bridge.asked == 1
+    named = signerd("approve", "b-3", "--acknowledge", "paid-twice", "--yes", state=desk.state)
+    assert named.status == Exit.OK
 
 
 def hold(outer) -> None:
     outer.bridge.gate = asyncio.Event()
 
 
-def test_ctrl_c_while_the_device_waits_leaves_the_approval(desk, outer, monkeypatch):
+def test_ctrl_c_while_the_device_waits_leaves_the_approval_which_is_followed_without_asking_again(
+    desk, outer, monkeypatch
+):
     desk.on_loop(hold, outer)
+    following = progress.until_decided
 
     def interrupt(*_args: object) -> None:
         raise KeyboardInterrupt
+
+    def pressed(*args):
+        desk.on_loop(outer.bridge.gate.set)
+        return following(*args)
 
     monkeypatch.setattr("signerd.cli.progress.until_decided", interrupt)
     ended = signerd("approve", "p-1", "--yes", state=desk.state)
     assert ended.status == Exit.INTERRUPTED
     assert "Your approval stands" in ended.err
-    desk.on_loop(outer.bridge.gate.set)
-    desk.until(lambda: len(outer.platform.signatures("p-1")) == 1)
+    desk.until(lambda: outer.bridge.asked == 1)
+    declined = signerd("reject", "p-1", state=desk.state)
+    assert declined.status == Exit.NOT_DECIDED
+    assert ("Say no on the device." in declined.err, declined.out) == (True, ""), "it asks nothing first"
+    monkeypatch.setattr("signerd.cli.progress.until_decided", pressed)
+    ended = signerd("approve", "p-1", state=desk.state)
+    assert ended.status == Exit.OK
+    assert "the platform has your signature" in ended.out
+    assert outer.bridge.asked == len(outer.platform.signatures("p-1")) == 1
 
 
 # --- reject -------------------------------------------------------------------------------------------------

@@ -80,11 +80,10 @@ def test_the_granted_token_is_stored_for_its_owner_only(daemon, tmp_path, shell)
             app.import_psbt("cHNidP8=")
 
 
-@SHELLS
-def test_a_no_is_an_error_and_stores_nothing(daemon, tmp_path, shell):
+def test_a_no_is_an_error_and_stores_nothing(daemon, tmp_path):
     file = tmp_path / "token"
     with pytest.raises(NotAllowed, match="refused to pair this app"):
-        answered(daemon, shell, lambda person, request, _code: person.refuse_pairing(request.id), file)
+        answered(daemon, waited, lambda person, request, _code: person.refuse_pairing(request.id), file)
     assert stored_token(file) is None
 
 
