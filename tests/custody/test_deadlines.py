@@ -26,31 +26,26 @@ def dripping(first: bytes, drop: bytes):
     return answer
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    return certificate_for(tmp_path_factory.mktemp("certificate"), "localhost")
+@pytest.fixture
+def line(tmp_path):
+    """A server over TLS, and a client that trusts it."""
+    trusted, context = certificate_for(tmp_path, "localhost")
+    trusting = ssl.create_default_context(cafile=str(trusted))
+    with receiver(context) as own, httpx.Client(verify=trusting, trust_env=False) as client:
+        yield own, client
 
 
 @pytest.mark.parametrize("how", sorted(FOREVER))
-def test_what_never_ends_is_cut(certificate, how) -> None:
-    trusted, context = certificate
-    watching = ExchangeDeadlines(grace=0.1)
-    with (
-        receiver(context) as own,
-        httpx.Client(verify=ssl.create_default_context(cafile=str(trusted)), trust_env=False) as client,
-    ):
-        own.answer = dripping(*FOREVER[how])
-        with pytest.raises(httpx.ReadTimeout), watching.within(0.2) as watched:
-            client.post(own.url(host="localhost"), extensions=watched, timeout=30)
+def test_what_never_ends_is_cut(line, how) -> None:
+    own, client = line
+    own.answer = dripping(*FOREVER[how])
+    with pytest.raises(httpx.ReadTimeout), ExchangeDeadlines(grace=0.1).within(0.2) as watched:
+        client.post(own.url(host="localhost"), extensions=watched, timeout=30)
 
 
-def test_what_ends_in_time_is_not_touched(certificate) -> None:
-    trusted, context = certificate
+def test_what_ends_in_time_is_not_touched(line) -> None:
+    own, client = line
     watching = ExchangeDeadlines(grace=0)
-    with (
-        receiver(context) as own,
-        httpx.Client(verify=ssl.create_default_context(cafile=str(trusted)), trust_env=False) as client,
-    ):
-        for _ in range(3):
-            with watching.within(30) as watched:
-                assert client.post(own.url(host="localhost"), extensions=watched).text == "ok"
+    for _ in range(3):
+        with watching.within(30) as watched:
+            assert client.post(own.url(host="localhost"), extensions=watched).text == "ok"
