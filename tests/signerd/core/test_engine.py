@@ -176,6 +176,8 @@ def test_what_leads_where(
     step = decide(run(*happens[:-1], start=start), happens[-1], AROUND)
     found = step.record
     assert (found.state, todo(found), note_kinds(step)) == (state, work, notes.split())
+    if not notes and isinstance(happens[-1], events.Polled):
+        assert found.snapshot == happens[-1].snapshot
     # A yes stands only where it still counts, and what may be signed is never forgotten.
     if state in (State.WAITING_PERSON, State.REFUSED, State.INTERRUPTED, State.DECLINED):
         assert found.approval is None

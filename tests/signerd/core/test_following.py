@@ -8,6 +8,7 @@ from custody.schemas.proposals import ProposalStatus
 from multisig import Psbt
 from signerd.core import events
 from signerd.core.engine import decide
+from signerd.core.events import Step
 from signerd.core.following import own_signature, receive
 from signerd.core.states import State
 from signerd.core.values import Record, Snapshot
@@ -66,7 +67,7 @@ NOTHING = {
 
 @pytest.mark.parametrize("record", NOTHING.values(), ids=NOTHING)
 def test_nothing_is_taken_where(record):
-    assert decide(record, events.Recalled(), review_context()).record == record
+    assert decide(record, events.Recalled(), review_context()) == Step(record)
 
 
 def test_a_signature_that_does_not_verify_is_none():
@@ -76,6 +77,7 @@ def test_a_signature_that_does_not_verify_is_none():
         (signature,) = item.partial_signatures.values()
         bad = bad.replace(signature, signature[:40] + bytes([signature[40] ^ 1]) + signature[41:])
     assert own_signature(good, review_context()) is not None
+    assert own_signature(good, review_context(pin=None)) is None
     assert own_signature(replace(good, psbt=bad), review_context()) is None
 
 
