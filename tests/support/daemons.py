@@ -141,6 +141,21 @@ async def submits(daemon: Daemon, psbt_id: str, *acknowledged: str) -> None:
     await until_state(daemon, psbt_id, State.SUBMITTED)
 
 
+def told(daemon: Daemon, subject: str, kind: str) -> list[str]:
+    """What the feed said of it, of this kind."""
+    return [line.text for line in daemon.feed.since(0, subject) if line.kind == kind]
+
+
+def noted(daemon: Daemon, kind: str) -> list[Note]:
+    """What of this kind is in the chain of decisions."""
+    return [entry.note for entry in daemon.journal.audit() if entry.note.kind == kind]
+
+
+async def notices(daemon: Daemon, words: str) -> list[str]:
+    """The notes of the status with these words."""
+    return [note for note in (await daemon.status()).notes if words in note]
+
+
 async def some_rounds(daemon: Daemon, more: int = 2) -> None:
     """Waits until the platform was asked a few times more."""
     rounds = daemon.follower.state.rounds

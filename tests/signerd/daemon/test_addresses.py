@@ -27,7 +27,7 @@ from signerd.errors import (
     TooManyPrompts,
     UnknownVault,
 )
-from tests.support.daemons import daemon_at, until
+from tests.support.daemons import daemon_at, noted, told, until
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
@@ -46,14 +46,6 @@ async def daemon(prepared: Path, platform: FakePlatform, bridge: FakeBridge) -> 
         keys = (*own_keys(), OwnKey(PROFILE_KEY, "profile", 0))
         daemon.journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
         yield daemon
-
-
-def told(daemon: Daemon, subject: str, kind: str) -> list[str]:
-    return [line.text for line in daemon.feed.since(0, subject) if line.kind == kind]
-
-
-def alarms(daemon: Daemon) -> list[Note]:
-    return [entry.note for entry in daemon.journal.audit() if entry.note.kind == "address-differs"]
 
 
 # --- without a device ---------------------------------------------------------------------------------------
@@ -119,7 +111,7 @@ async def test_s13_another_address_on_the_device_is_an_alarm_that_is_kept(daemon
     with pytest.raises(AddressDiffers, match="ALARM") as refused:
         await show()
     assert "Send nothing to either address" in refused.value.hint
-    (note,) = alarms(daemon)
+    (note,) = noted(daemon, "address-differs")
     subject, policy = (bridge.device.id, PROFILE) if whose == "profile" else (VAULT_ID, VAULT)
     index = 0 if whose == "pinned" else 3
     assert (note.subject, note.facts["address"]) == (subject, policy.address(0, index))
@@ -143,7 +135,7 @@ async def test_what_the_device_does_not_show_is_no_alarm(daemon, bridge, outcome
     with pytest.raises(error) as refused:
         await vaults.show_vault_address(daemon, VAULT_ID, 0, 0, PAGE)
     assert hint in refused.value.hint
-    assert alarms(daemon) == []
+    assert noted(daemon, "address-differs") == []
 
 
 async def test_l5_a_device_tells_the_keys_of_the_two_standard_accounts_and_no_others(daemon, bridge):

@@ -23,7 +23,7 @@ from signerd.errors import (
 )
 from tests.signerd.journal.test_journal import NOW, open_one
 from tests.support.bills import bill
-from tests.support.daemons import approve, daemon_at, until, until_state
+from tests.support.daemons import approve, daemon_at, noted, until, until_state
 from tests.support.desk import VAULT, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.proofs import MESSAGE
@@ -50,7 +50,7 @@ def signed(psbt: Psbt, signer=ALICE, **how: object) -> str:
 async def test_it_is_given_out_as_a_device_gets_it_and_its_answer_is_submitted(daemon, platform, bridge):
     given = await exported(daemon)
     assert given.to_bytes() == request_bytes(spend(), VAULT)
-    (told,) = [entry.note.facts for entry in daemon.journal.audit() if entry.note.kind == "exported"]
+    (told,) = [note.facts for note in noted(daemon, "exported")]
     assert told["request_sha256"] == sha256(given.to_bytes()).hexdigest()
     assert told["psbt_sha256"] == sha256(daemon.journal.record("p-1").exported).hexdigest()
     assert told["request_sha256"] != told["psbt_sha256"]
@@ -95,7 +95,7 @@ async def test_s19_a_signature_that_does_not_verify_is_told_and_written_down_and
     given = await exported(daemon)
     with pytest.raises(AnswerRefused):
         await airgap.answer(daemon, signed(given, sighash=0x83), TERMINAL)
-    assert [e.note.subject for e in daemon.journal.audit() if e.note.kind == "answer-refused"] == ["p-1"]
+    assert [note.subject for note in noted(daemon, "answer-refused")] == ["p-1"]
     assert any(line.kind == "alarm" for line in daemon.feed.since(0, "p-1"))
     assert (await airgap.answer(daemon, signed(given), TERMINAL)).state == "signed"
 

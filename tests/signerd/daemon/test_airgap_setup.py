@@ -15,7 +15,7 @@ from signerd.errors import (
     PlatformAnswersWrongly,
     RegistrationStale,
 )
-from tests.support.daemons import daemon_at, until, until_state
+from tests.support.daemons import daemon_at, noted, until, until_state
 from tests.support.desk import NETWORK, VAULT, VAULT_ID
 from tests.support.fake_bridge import FakeBridge
 from tests.support.ur_keys import proof
@@ -69,7 +69,7 @@ async def test_from_files_to_a_pinned_vault(state, platform, bridge, exports):
         assert "Policy: 2 of 3" in given.text
         pinned = await vaults.pin(daemon, VAULT_ID, VAULT.verification_code, airgapped="same")
         assert (pinned.pinned, pinned.address_shown) == (True, True)
-        (note,) = [entry.note for entry in daemon.journal.audit() if entry.note.kind == "pinned"]
+        (note,) = noted(daemon, "pinned")
         assert note.facts["address_on_device"] == "compared by the person"
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         assert bridge.messages == []
@@ -80,7 +80,7 @@ async def test_another_address_on_the_device_is_an_alarm_and_nothing_is_pinned(d
     with pytest.raises(AddressDiffers):
         await vaults.pin(daemon, VAULT_ID, VAULT.verification_code, airgapped="another")
     assert daemon.journal.pin(VAULT_ID) is None
-    assert [e.note.subject for e in daemon.journal.audit() if e.note.kind == "address-differs"] == [VAULT_ID]
+    assert [note.subject for note in noted(daemon, "address-differs")] == [VAULT_ID]
 
 
 @pytest.mark.parametrize(

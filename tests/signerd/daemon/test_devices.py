@@ -22,9 +22,8 @@ from signerd.core import events
 from signerd.core.signing import SigningPolicy
 from signerd.core.states import State
 from signerd.daemon.devices import FIRST, UNFORESEEN, Devices
-from signerd.daemon.service import Daemon
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice
-from tests.support.daemons import approve, daemon_at, until, until_state
+from tests.support.daemons import approve, daemon_at, notices, until, until_state
 from tests.support.desk import VAULT, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.wallets import ALICE, BOB, make_vault
@@ -187,10 +186,6 @@ class Mistaken(FakeBridge):
             self._perhaps("events")
 
 
-async def troubled(daemon: Daemon) -> list[str]:
-    return [note for note in (await daemon.status()).notes if "unexpectedly" in note]
-
-
 TOLD = {"watch": "Looking for devices", "events": "Listening to devices", "list": "Listing the devices"}
 
 
@@ -203,7 +198,7 @@ async def test_f_a_mistake_of_the_library_is_told_and_tried_again(prepared, plat
             # The daemon looks for devices only while a proposal waits for one.
             await approve(daemon, "p-1")
         await until(lambda: bridge.raised.get(method, 0) > 3)
-        (note,) = await troubled(daemon)
+        (note,) = await notices(daemon, "unexpectedly")
         assert note.startswith(TOLD[method])
         told = [line for line in daemon.feed.since(0, "devices") if line.kind == "attention"]
         assert [line.text.startswith(TOLD[method]) for line in told] == [True]
@@ -213,7 +208,7 @@ async def test_f_a_mistake_of_the_library_is_told_and_tried_again(prepared, plat
         await until_state(daemon, "p-1", State.SUBMITTED)
         assert bridge.asked == 1
         await until(lambda: not daemon.troubles.sentences())
-        assert await troubled(daemon) == []
+        assert await notices(daemon, "unexpectedly") == []
 
 
 async def test_f_changes_while_no_one_listened_are_noticed(prepared, platform):

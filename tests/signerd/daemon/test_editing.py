@@ -10,7 +10,7 @@ from signerd.callers import CallerKind, LoopbackCaller, Right
 from signerd.core.states import State
 from signerd.daemon import editing
 from signerd.errors import ConfigInvalid, LooserSettings, RulesInvalid, SettingsChanged
-from tests.support.daemons import daemon_at, until_state
+from tests.support.daemons import daemon_at, noted, until_state
 from tests.support.desk import NETWORK, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import URL, FakePlatform
@@ -54,7 +54,7 @@ async def test_a_rule_counts_at_once_and_is_asked_again_in_words_before_it_goes(
     assert daemon.journal.record("p-1").state is State.REFUSED
     change(daemon, "rules.toml", "", looser=True)
     await until_state(daemon, "p-1", State.WAITING_PERSON)
-    notes = [entry.note for entry in daemon.journal.audit() if entry.note.kind == "settings-changed"]
+    notes = noted(daemon, "settings-changed")
     assert [(note.subject, len(note.facts["looser"])) for note in notes] == [
         ("rules.toml", 0),
         ("rules.toml", 1),

@@ -10,9 +10,8 @@ import pytest
 from custody.schemas.proposals import ProposalStatus
 from signerd.account import platform as platform_module
 from signerd.core.states import State
-from signerd.daemon.service import Daemon
 from signerd.journal import Journal
-from tests.support.daemons import daemon_at, submits, until, until_state
+from tests.support.daemons import daemon_at, notices, submits, until, until_state
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_platform import FakePlatform
 
@@ -22,10 +21,6 @@ HONEST = snapshot_of(spend())
 
 def bad(platform: FakePlatform, **fields: Any) -> dict[str, Any]:
     return {**platform._shape(replace(HONEST, psbt_id="p-9")), **fields}
-
-
-async def notes(daemon: Daemon) -> list[str]:
-    return [note for note in (await daemon.status()).notes if "left out" in note]
 
 
 def bad_ones(platform: FakePlatform) -> list[dict[str, Any]]:
@@ -42,14 +37,14 @@ async def test_f_one_bad_proposal_is_left_out_by_its_id_and_the_others_are_signe
     ids = {entry["psbt_id"] for entry in platform.bad_proposals}
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
-        told = " ".join(await notes(daemon))
+        told = " ".join(await notices(daemon, "left out"))
         assert all(f"proposal {psbt_id} is left out" in told for psbt_id in ids)
         assert {record.psbt_id for record in daemon.journal.records()} == {"p-1"}
         await submits(daemon, "p-1")
         platform.bad_proposals = []
         platform.proposals["p-2"] = snapshot_of(spend(n_inputs=3), "p-2")
         await until_state(daemon, "p-2", State.WAITING_PERSON)
-        assert await notes(daemon) == []
+        assert await notices(daemon, "left out") == []
         # Each was told once, however often the list came.
         assert [line.kind for psbt_id in ids for line in daemon.feed.since(0, psbt_id)] == [
             "attention"
@@ -61,7 +56,7 @@ async def test_f_an_id_that_is_none_is_not_taken(prepared, platform, bridge):
     platform.proposals = {psbt_id: replace(HONEST, psbt_id=psbt_id) for psbt_id in ids}
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-2", State.WAITING_PERSON)
-        told = " ".join(await notes(daemon))
+        told = " ".join(await notices(daemon, "left out"))
         assert [f"entry {number}" in told for number in range(1, 7)] == [True] * 5 + [False]
         assert "\x1b" not in told
         assert len(daemon.journal.records()) == 1
@@ -84,7 +79,7 @@ async def test_f_a_known_one_that_turns_bad_is_asked_about_beside_the_others(pre
         platform.after = odd
         platform.proposals["p-2"] = replace(other, status=ProposalStatus.CONFIRMED, confirmations=1)
         await until_state(daemon, "p-2", State.CONFIRMED)
-        assert any("proposal p-1 is left out" in note for note in await notes(daemon))
+        assert any("proposal p-1 is left out" in note for note in await notices(daemon, "left out"))
         assert daemon.journal.record("p-1").state is State.SUBMITTED
 
 
@@ -113,7 +108,7 @@ async def test_f_a_workspace_that_this_version_does_not_know_hides_no_other(
     platform.after = lambda r: httpx.Response(200, json=user) if "get-user-info" in r.url.path else None
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
-        assert len(await notes(daemon)) == told
+        assert len(await notices(daemon, "left out")) == told
         assert len(daemon.follower.state.workspaces) == 1
 
 
@@ -137,14 +132,14 @@ async def test_f_a_mistake_of_ours_about_one_proposal_is_told_tried_again_and_en
     platform.bad_vaults = [{**platform._vault(), "id": "vault-9"}]
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-2", State.WAITING_PERSON)
-        told = " ".join(await notes(daemon))
+        told = " ".join(await notices(daemon, "left out"))
         assert "proposal p-1 is left out" in told
         assert "vault vault-9 is left out" in told
         wrong.clear()
         # Though the platform's list does not change.
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         await until(lambda: not daemon.troubles.sentences())
-        assert await notes(daemon) == []
+        assert await notices(daemon, "left out") == []
 
 
 async def test_f_a_mistake_in_the_client_is_that_calls_failure(daemon, platform, monkeypatch):

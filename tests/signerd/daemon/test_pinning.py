@@ -23,7 +23,7 @@ from signerd.errors import (
     StaleApproval,
     WrongCode,
 )
-from tests.support.daemons import daemon_at, some_rounds, until_state
+from tests.support.daemons import daemon_at, notices, some_rounds, told, until_state
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
@@ -48,22 +48,14 @@ def kinds(daemon: Daemon) -> list[str]:
     return [entry.note.kind for entry in daemon.journal.audit()]
 
 
-def told(daemon: Daemon, kind: str) -> list[str]:
-    return [line.text for line in daemon.feed.since(0, VAULT_ID) if line.kind == kind]
-
-
-async def vault_notes(daemon: Daemon) -> list[str]:
-    return [note for note in (await daemon.status()).notes if note.startswith("Vault ")]
-
-
 async def test_a_vault_of_others_needs_no_attention_and_one_that_our_key_left_until_it_is_unpinned(daemon):
     others = make_vault((BOB, CAROL, MALLORY))
     daemon.journal.learn(VaultClaim("vault-2", 1, "Reserve 2", others.descriptor))
     assert OF_OTHERS in [view.fault for view in await vaults.vaults(daemon)]
-    assert await vault_notes(daemon) == []
+    assert await notices(daemon, "Vault ") == []
     daemon.journal.add_own_keys(own_keys(MALLORY), "key-2", Note("registered", "key-2"))
     # Never pinned here, and made with a former key: its coins may wait to be moved on.
-    (note,) = await vault_notes(daemon)
+    (note,) = await notices(daemon, "Vault ")
     assert "former key" in note
     assert "unpin" not in note
 
@@ -73,7 +65,7 @@ async def test_of_a_vault_that_was_never_pinned_no_notice_names_unpin(daemon):
     impostor = replace(VAULT, cosigners=(forged, *make_vault((BOB, CAROL)).cosigners))
     daemon.journal.learn(VaultClaim("vault-2", 1, "Cold `x", impostor.descriptor))
     daemon.journal.learn(VaultClaim("vault-3", 1, "Reserve", "wsh(nothing)"))
-    told = await vault_notes(daemon)
+    told = await notices(daemon, "Vault ")
     assert len(told) == 2
     assert "Vault Cold 'x: ALARM" in told[0]
     assert not [note for note in told if "unpin" in note]
@@ -133,7 +125,7 @@ async def test_s16_a_later_change_is_told_refuses_and_ends_only_by_the_old_code(
         (view,) = await vaults.vaults(daemon)
         assert view.changes
         assert view.verification_code == CODE
-        assert len(told(daemon, "alarm")) == 1
+        assert len(told(daemon, VAULT_ID, "alarm")) == 1
         await until_state(daemon, "p-1", State.REFUSED)
         checks = {check.name: check.outcome for check in (await daemon.proposal("p-1")).checks}
         assert checks["vault-alarm"] == "refuse"
@@ -142,7 +134,7 @@ async def test_s16_a_later_change_is_told_refuses_and_ends_only_by_the_old_code(
         await vaults.vaults(daemon)
         await some_rounds(daemon)
         assert daemon.journal.record("p-1").state is State.REFUSED
-        assert kinds(daemon).count("vault-changed") == len(told(daemon, "alarm")) == 1
+        assert kinds(daemon).count("vault-changed") == len(told(daemon, VAULT_ID, "alarm")) == 1
         assert any("ALARM" in note for note in (await daemon.status()).notes)
         for code in (OTHER.verification_code, ""):
             with pytest.raises(WrongCode):

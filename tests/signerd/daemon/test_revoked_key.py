@@ -9,8 +9,16 @@ import pytest
 from firmware_bridge import DeviceState
 from signerd.core.states import State
 from signerd.daemon import vaults
-from signerd.daemon.service import Daemon
-from tests.support.daemons import MemoryStore, approve, daemon_at, some_rounds, submits, until, until_state
+from tests.support.daemons import (
+    MemoryStore,
+    approve,
+    daemon_at,
+    some_rounds,
+    submits,
+    told,
+    until,
+    until_state,
+)
 from tests.support.fake_platform import listed_key, problem
 from tests.support.wallets import ALICE, MALLORY, Signer
 
@@ -27,10 +35,6 @@ def key(number: int, signer: Signer, status: str = "active") -> dict[str, Any]:
 
 REPLACED = [key(1, ALICE, "revoked"), key(2, MALLORY)]
 MARKED_LOST = [key(1, ALICE, "revoked")]
-
-
-def alarms(daemon: Daemon) -> list[str]:
-    return [line.text for line in daemon.feed.since(0, "registration") if line.kind == "alarm"]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +57,7 @@ async def test_it_is_read_at_sign_in_and_stops_what_waits_for_the_device(
         await some_rounds(daemon)
         assert words in daemon.journal.record("p-1").reason
         assert any(words in note and "signerd register" in note for note in (await daemon.status()).notes)
-        assert [words in text for text in alarms(daemon)] == [True]
+        assert [words in text for text in told(daemon, "registration", "alarm")] == [True]
         (device,) = await daemon.devices()
         assert "revoked" in (device.detail or "")
         (vault,) = await vaults.vaults(daemon)
@@ -70,7 +74,7 @@ async def test_a_signature_turned_down_for_the_key_has_the_keys_read_at_once(dae
     platform.keys = REPLACED
     await approve(daemon, "p-1")
     await until_state(daemon, "p-1", State.QUARANTINED)
-    await until(lambda: bool(alarms(daemon)))
+    await until(lambda: bool(told(daemon, "registration", "alarm")))
 
 
 async def test_it_is_read_now_and_then_and_not_with_every_list(daemon, platform):
@@ -92,7 +96,7 @@ async def test_f_a_platform_that_cannot_say_is_asked_again(prepared, platform, b
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         platform.before = lambda _request: None
         await until_state(daemon, "p-1", State.REFUSED)
-        assert len(alarms(daemon)) == 1
+        assert len(told(daemon, "registration", "alarm")) == 1
 
 
 async def test_a_platform_that_takes_its_word_back_lifts_nothing_and_a_registration_does(

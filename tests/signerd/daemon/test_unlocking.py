@@ -15,7 +15,7 @@ from signerd.daemon.service import Daemon
 from signerd.daemon.unlocking import UNANSWERED, Unlocking
 from signerd.errors import DeviceFailed, NoSuchDevice, NoSuchQuestion, NothingUnlocked
 from signerd.loopback.binding import body_of
-from tests.support.daemons import daemon_at, until
+from tests.support.daemons import daemon_at, told, until
 from tests.support.fake_bridge import FakeBridge
 
 pytestmark = pytest.mark.anyio
@@ -30,10 +30,6 @@ def bridge() -> FakeBridge:
 
 def device_of(bridge: FakeBridge) -> str:
     return bridge.device.id
-
-
-def told(daemon: Daemon, bridge: FakeBridge, kind: str) -> list[str]:
-    return [line.text for line in daemon.feed.since(0, device_of(bridge)) if line.kind == kind]
 
 
 def impatient(daemon: Daemon, seconds: float = 0.01) -> Unlocking:
@@ -53,7 +49,7 @@ async def test_it_asks_one_question_after_the_other_and_the_right_answers_unlock
     done = await daemon.unlocking.answer(passphrase.question.id, "")
     assert (done.state, done.device.state) == ("unlocked", "ready")
     assert await daemon.unlocking.questions() == ()
-    assert told(daemon, bridge, "question")[0] == "Fake device asks for its PIN."
+    assert told(daemon, device_of(bridge), "question")[0] == "Fake device asks for its PIN."
 
 
 @pytest.mark.parametrize("given", ["1111", None], ids=["wrong", "left"])
@@ -71,7 +67,7 @@ async def test_a_pin_that_is_wrong_or_left_to_the_device_is_told(daemon, bridge,
 async def test_without_an_answer_the_device_is_released(daemon, bridge):
     unlocking = impatient(daemon)
     step = await unlocking.start(device_of(bridge))
-    await until(lambda: bool(told(daemon, bridge, "attention")))
+    await until(lambda: bool(told(daemon, device_of(bridge), "attention")))
     with pytest.raises(DeviceFailed, match=UNANSWERED):
         await unlocking.step(device_of(bridge))
     assert bridge.cancels == 1
@@ -82,7 +78,7 @@ async def test_without_an_answer_the_device_is_released(daemon, bridge):
 
 async def test_the_page_goes_and_the_question_stays_for_the_next_one(daemon, bridge):
     first = asyncio.create_task(daemon.unlocking.start(device_of(bridge)))
-    await until(lambda: bool(told(daemon, bridge, "question")))
+    await until(lambda: bool(told(daemon, device_of(bridge), "question")))
     first.cancel()
     step = await daemon.unlocking.step(device_of(bridge))
     assert (await daemon.unlocking.answer(step.question.id, PIN)).state == "unlocked"
@@ -99,7 +95,7 @@ async def test_two_tabs_see_the_same_question_and_one_answer_counts(daemon, brid
 async def test_a_cancel_ends_it(daemon, bridge):
     step = await daemon.unlocking.start(device_of(bridge))
     await daemon.bridge_devices.cancel(device_of(bridge))
-    await until(lambda: bool(told(daemon, bridge, "attention")))
+    await until(lambda: bool(told(daemon, device_of(bridge), "attention")))
     with pytest.raises(DeviceFailed, match="cancelled"):
         await daemon.unlocking.step(device_of(bridge))
     with pytest.raises(NoSuchQuestion):
