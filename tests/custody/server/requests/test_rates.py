@@ -75,7 +75,7 @@ def test_long_polls_are_counted_while_they_wait(clock: Clock) -> None:
         refused(BOB_ELSEWHERE, PLACE)
         for user_id in range(MAX_LONG_POLLS_IN_ALL - MAX_LONG_POLLS_OF_A_WORKSPACE):
             wait(BOB_ELSEWHERE + user_id, OTHER)
-        refused(0, THIRD)
+        refused(BOB, THIRD)
     with bounded.long_poll(0, PLACE):
         pass
     assert not bounded._polling
