@@ -50,6 +50,7 @@ CODE = make_vault().verification_code[:4]
         ("Fund #2", "Fund #2"),
         (f"{'x' * 14}#23456789", f"{'x' * 14} {CODE}"),
         ("Petr(main)", "Petr (main)"),
+        ("A/B: 50%. Really", "A/B: 50%. Really"),
     ],
 )
 def test_a_name_is_made_to_fit_a_coldcard(name, fitting):

@@ -4,7 +4,7 @@ import base64
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from device_simulators.coldcard.wallet import ColdcardWallet
@@ -19,7 +19,9 @@ from firmware_bridge.airgap import (
 )
 from firmware_bridge.airgap.card import safe_label
 from firmware_bridge.airgap.vault_files import MAX_EXPORTS, MAX_FILE, keys_in
+from firmware_bridge.enrolment import fitting_name
 from firmware_bridge.errors import WrongDevice
+from firmware_bridge.model import Family
 from multisig import (
     DerivationPath,
     InvalidKey,
@@ -196,9 +198,6 @@ def test_key_records_that_are_not_taken(vector, spoil):
         keys_in("\n".join(spoilt), Network.MAINNET)
 
 
-CODE = COLDCARD_S.verification_code.partition("-")[0]
-
-
 @pytest.mark.parametrize(
     "vector", official("bip129.json", lambda vector: vector["id"] in {"bip129-2", "bip129-3"})
 )
@@ -211,38 +210,21 @@ def test_the_records_of_the_bip(vector):
     assert enrolment_text(vault, "any", EnrolmentForm.BSMS) == vector["round_2_descriptor_record"]
 
 
-@pytest.mark.parametrize("form", [EnrolmentForm.COLDCARD, EnrolmentForm.DESCRIPTOR])
-@pytest.mark.parametrize(
-    ("name", "known_as"),
-    [
-        ("Savings", "Savings"),
-        ("Long-term savings", "Long-term savings"),
-        ("Twenty characters ok", "Twenty characters ok"),
-        ("The savings of the whole office", f"The savings of {CODE}"),
-        ("Zürich", "Zurich"),
-        ("金庫", CODE),
-        ("Team #one", "Team one"),
-        ("Fund #2", "Fund #2"),
-        ("Petr(main)", "Petr (main)"),
-        ("con", "con"),
-        ("A/B: 50%. Really", "A/B: 50%. Really"),
-    ],
-)
-def test_the_vault_s_name_is_the_wallet_s_name_on_a_coldcard(name, known_as, form):
+@given(st.text(max_size=80))
+@example("The savings of the whole office")
+@example("con")
+@example("A/B: 50%. Really")
+def test_the_vault_s_name_is_the_wallet_s_name_on_a_coldcard(name):
     """In its own text it is written; of a descriptor the device takes the file's name, which has hyphens for
     all but letters.
     """
-    wallet = enrolled_from(*enrolment_file(COLDCARD_S, name, form))
-    written = form is EnrolmentForm.COLDCARD
-    assert wallet.name == (known_as if written else safe_label(known_as))
-    assert wallet.same_keys(ColdcardWallet("x", COLDCARD_S.threshold, COLDCARD_S.cosigners))
-
-
-@given(st.text(max_size=80))
-def test_any_name_gives_a_file_that_a_coldcard_takes(name):
-    for form in (EnrolmentForm.COLDCARD, EnrolmentForm.DESCRIPTOR):
+    fitting = fitting_name(Family.COLDCARD, name, COLDCARD_S)
+    forms = {EnrolmentForm.COLDCARD: fitting, EnrolmentForm.DESCRIPTOR: safe_label(fitting)}
+    for form, known_as in forms.items():
         wallet = enrolled_from(*enrolment_file(COLDCARD_S, name, form))
         assert 1 <= len(wallet.name) <= 20
+        assert wallet.name == known_as
+        assert wallet.same_keys(ColdcardWallet("x", COLDCARD_S.threshold, COLDCARD_S.cosigners))
 
 
 def enrolled_from(file_name, text):
