@@ -13,12 +13,13 @@ import pytest
 
 from device_simulators.errors import NoSuchPrompt
 from device_simulators.faults import Faults
-from device_simulators.panel import Happening, Prompt, approve_all
+from device_simulators.panel import approve_all
 from device_simulators.seed import Seed
 from firmware_bridge import Bridge, Busy, Device, DeviceState, Family, Question
 from multisig import Vault, signer_progress
 from tests.conformance import payments, remote, rigs
 from tests.conformance.rigs import ACCOUNT, PATIENCE, SEEDS, Rig
+from tests.support.virtual import Record
 
 VAULT = rigs.make_vault()
 NAME = "Savings"
@@ -91,23 +92,17 @@ def named(make: Make) -> str:
     return make.name
 
 
-class Shown:
-    """What the panel shows from now on."""
+class Shown(Record):
+    """What the device's panel shows from now on."""
 
     def __init__(self, rig: Rig) -> None:
-        self.prompts: list[Prompt] = []
-        self._unwatch = rig.panel.watch(self._take)
-
-    def _take(self, event) -> None:
-        if event.happening is Happening.SHOWN:
-            self.prompts.append(event.prompt)
+        super().__init__(rig.panel)
 
     @property
     def kinds(self) -> list[str]:
-        kinds = [prompt.kind for prompt in self.prompts]
-        if "" in kinds:
+        if "" in super().kinds:
             pytest.skip("these eyes cannot tell what kind of screen it is")
-        return kinds
+        return super().kinds
 
     @property
     def text(self) -> str:

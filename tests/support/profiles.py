@@ -6,6 +6,7 @@ from device_simulators.seed import Seed
 from multisig import Profile
 from tests.support.custody import Desk, ok
 from tests.support.platform import As
+from tests.support.staff import add_permission, remove_permission, roles
 from tests.support.wallets import Holder
 
 PATH = "/api/v1/signing-profile-address"
@@ -44,16 +45,13 @@ def forward(
 
 
 def grant(desk: Desk, role: str, permission: str) -> None:
-    _change(desk, "add-perm-to-role", role, permission)
+    ok(add_permission(desk.admin, _role_id(desk, role), permission, desk.workspace_id))
 
 
 def take_away(desk: Desk, role: str, permission: str) -> None:
     """Forced, also where a vault then has too few signers."""
-    _change(desk, "remove-perm-from-role", role, permission, force=True)
+    ok(remove_permission(desk.admin, _role_id(desk, role), permission, desk.workspace_id, force=True))
 
 
-def _change(desk: Desk, path: str, role: str, permission: str, **more: object) -> None:
-    roles = ok(desk.admin.get("/api/v1/get-roles-and-perms-detailed", workspace_id=desk.workspace_id))
-    (role_id,) = [each["RoleId"] for each in roles if each["Name"] == role]
-    body = {"workspace_id": desk.workspace_id, "role_id": role_id, "rule_name": permission}
-    ok(desk.admin.post(f"/api/v1/{path}", body | more))
+def _role_id(desk: Desk, role: str) -> int:
+    return roles(desk.admin, desk.workspace_id)[role]["RoleId"]
