@@ -63,6 +63,7 @@ def test_what_was_typed_is_shown_back_and_acts_after_the_password_which_counts_f
     person.send(FORM, first_name="<Ada>")
     assert ("Is this right?" in person.words, "<Ada>" in person.words, deed.done) == (True, True, [])
     person.send(FORM, button="back")
+    assert "Is this right?" not in person.words
     assert ("first_name", "<Ada>") in person.form(FORM).fields
     person.send(FORM).send(FORM, step_password="wrong", status=422)
     assert ("The password is wrong." in person.words, deed.done) == (True, [])
