@@ -11,6 +11,7 @@ from signerd.apps.requests import MAX_OPEN, MAX_PER_ASKER_AND_MINUTE, MAX_PER_MI
 from signerd.errors import (
     AlreadyAsking,
     InvalidRequest,
+    NameTaken,
     NotPaired,
     TooManyPairings,
     UnknownPairing,
@@ -156,6 +157,20 @@ async def test_l6_a_site_whose_page_is_loaded_again_replaces_its_own_request_alo
     with pytest.raises(TooManyPairings):
         await world.apps.ask("Shop", READ, SITE)
     assert {one.id for one in await world.apps.open_requests()} == {program.id, again.id}
+
+
+async def test_l8_an_apps_name_is_its_own_from_its_question_to_its_end(world: World) -> None:
+    """A site may pair again under its own, for its origin stands beside it."""
+    await world.apps.let_in(SITE, 60)
+    asked = await world.apps.ask("Shop", READ, SITE)
+    with pytest.raises(NameTaken, match="asks already"):
+        await world.apps.ask(" Ｓhop ", READ, None)
+    await world.apps.accept(asked.id, asked.code, rights=None, days=90)
+    collected = await world.apps.collect(asked.id, asked.secret)
+    with pytest.raises(NameTaken, match="is paired already"):
+        await world.apps.ask("SHOP", READ, None)
+    await world.apps.ask("SHOP", READ, SITE)
+    await world.apps.revoke(collected.app_id or "")
 
 
 async def test_l8_what_is_known_of_an_asker_is_told_before_what_it_calls_itself(world: World) -> None:

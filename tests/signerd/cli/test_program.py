@@ -33,6 +33,7 @@ def test_a_word_of_the_page_is_told_as_the_command_that_it_is(typed, meant):
 
 
 def test_l10_no_option_takes_a_secret():
+    assert signerd("--version").out.startswith("signerd ")
     for command in (["login"], ["run"], ["register"], ["pin"], ["device", "virtual"]):
         text = signerd(*command, "--help").out
         assert not re.search(r"--(password|passphrase|otp|pin|secret)\b", text), text

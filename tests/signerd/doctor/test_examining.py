@@ -80,6 +80,8 @@ def test_l12_a_folder_that_others_can_enter_or_another_daemon_holds(installation
     with StateFolder.hold(installation.state):
         assert platform.daemon(installation).outcome is DoctorOutcome.TROUBLE
     assert platform.daemon(installation).outcome is DoctorOutcome.NOTE
+    assert platform.journal(installation).outcome is DoctorOutcome.NOTE
+    assert platform.backup(installation).outcome is DoctorOutcome.WELL
     installation.state.chmod(0o755)
     found = platform.folder(installation)
     assert found.outcome is DoctorOutcome.TROUBLE

@@ -183,6 +183,7 @@ NO_ADDRESS_OF_OURS = [
     (single() + "#aaaaaaaa", HwiCode.BAD_ARGUMENT),
     (f"sh({single()})", HwiCode.UNAVAILABLE_ACTION),
     (f"wpkh({PROFILE.key}/0/*)", HwiCode.BAD_ARGUMENT),
+    (f"wpkh({PROFILE.key})", HwiCode.BAD_ARGUMENT),
     ("(" * 5000, HwiCode.BAD_ARGUMENT),
 ]
 

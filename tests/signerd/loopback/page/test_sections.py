@@ -16,6 +16,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_the_history_is_the_chain_page_by_page_the_newest_first(desk):
+    assert "Nothing was found" in (await desk.page("/history?search=nowhere")).words
     for n in range(60):
         desk.daemon.journal.note(Note("pinned", f"vault-{n}"))
     first = await desk.page("/history")

@@ -55,6 +55,7 @@ async def test_s13_the_person_says_on_the_page_that_it_is_another_address(browse
     assert refused.status_code == 409
     assert "you say that the device shows another address" in refused.text
     assert "not pinned" in (await browser.get("/vaults")).text
+    assert whole(await browser.get(f"/vaults/{VAULT_ID}")).all("a", href=f"/vaults/{VAULT_ID}/pin")
 
 
 async def test_a_device_without_a_cable_gets_a_file_and_the_person_says_what_it_shows(browser, bridge):
@@ -82,7 +83,7 @@ async def test_a_vault_from_elsewhere_is_held_against_the_record(browser, source
 
 
 async def test_what_has_no_vault_in_it_is_refused(browser):
-    for source, text in product(("file", "psbt"), ("", "é" * 10, "A" * 50_000)):
+    for source, text in product(("file", "psbt"), ("", "nonsense", "é" * 10, "A" * 50_000)):
         sent = {"source": source, "text": text}
         assert (await browser.post(f"/vaults/{VAULT_ID}/pin/preview", data=sent)).status_code == 422
 
