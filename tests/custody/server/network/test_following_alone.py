@@ -22,15 +22,15 @@ class Behind(Unreliable):
     height = 0
 
     def tip(self) -> BlockRef:
-        block = super().block_at(self.height)
+        block = self._up().block_at(self.height)
         assert block is not None
         return block
 
     def block_at(self, height: int) -> BlockRef | None:
-        return super().block_at(height) if height <= self.height else None
+        return self._up().block_at(height) if height <= self.height else None
 
     def outputs_to(self, scripts: Collection[bytes], *, since_height: int = 0) -> tuple[FoundOutput, ...]:
-        found = super().outputs_to(scripts, since_height=since_height)
+        found = self._up().outputs_to(scripts, since_height=since_height)
         return tuple(each for each in found if each.height is not None and each.height <= self.height)
 
 
@@ -40,7 +40,7 @@ class Slow(Unreliable):
     meanwhile: Callable[[], object] = staticmethod(lambda: None)
 
     def transaction(self, txid: str) -> ChainTransaction | None:
-        found = super().transaction(txid)
+        found = self._up().transaction(txid)
         happens, self.meanwhile = self.meanwhile, lambda: None
         happens()
         return found
