@@ -20,7 +20,7 @@ from custody.schemas.address_book import (
 )
 from custody.schemas.common import Done, Listed
 from custody.server.calls import Ctx, serves
-from custody.server.errors import Fault, Invalid, StateConflict, WrongNetworkAddress
+from custody.server.errors import Invalid, StateConflict, WrongNetworkAddress
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.shown import shape_of, shown
@@ -33,18 +33,7 @@ from multisig import InvalidAddress, Network, WrongNetwork, decode_address, enco
 MAX_ENTRIES = 10_000
 
 
-class BookIsFull(StateConflict):
-    hint = "Remove entries that are no longer needed."
-
-
-class AlreadyInBook(StateConflict):
-    hint = "Rename the entry that is there, or choose another name."
-
-
-class NameReadsAsAddress(Invalid):
-    hint = "Choose a name in words: what reads as an address is paid as that address."
-
-
+_IS_THERE = "Rename the entry that is there, or choose another name."
 ENTRY = "entry {entry}, {address}, named {name}"
 
 
@@ -103,10 +92,13 @@ def add_whitelist_address(ctx: Ctx, request: AddWhitelistAddressRequest) -> Whit
     require_name(request.name)
     address = canonical_address(request.address, Network(access.chain))
     if (db.scalar(_of(access, func.count())) or 0) >= MAX_ENTRIES:
-        raise BookIsFull(f"The address book has {MAX_ENTRIES} entries, the most that it can have.")
+        raise StateConflict(
+            f"The address book has {MAX_ENTRIES} entries, the most that it can have.",
+            hint="Remove entries that are no longer needed.",
+        )
     present = db.scalar(_of(access, AddressBookEntryRow.id).where(AddressBookEntryRow.address == address))
     if present is not None:
-        raise AlreadyInBook(f"The address is in the book already, as entry {present}.")
+        raise StateConflict(f"The address is in the book already, as entry {present}.", hint=_IS_THERE)
     _require_free_name(db, access, request.name)
     entry = AddressBookEntryRow(
         workspace_id=access.workspace_id,
@@ -151,7 +143,7 @@ def _require_free_name(db: Session, access: WorkspaceAccess, name: str, *, besid
     taken = _of(access, AddressBookEntryRow.id).where(AddressBookEntryRow.name_key == name_key(name))
     entry_id = db.scalar(taken.where(AddressBookEntryRow.id != besides))
     if entry_id is not None:
-        raise AlreadyInBook(f"Entry {entry_id} has this name already.")
+        raise StateConflict(f"Entry {entry_id} has this name already.", hint=_IS_THERE)
 
 
 def _shape(entry: AddressBookEntryRow, network: str) -> WhitelistAddress:
@@ -166,8 +158,7 @@ def canonical_address(text: str, network: Network) -> str:
     try:
         canonical = encode_address(decode_address(text, network), network)
     except WrongNetwork as error:
-        faults = (Fault("/address", str(error), "wrong-network"),)
-        raise WrongNetworkAddress(str(error), faults=faults) from error
+        raise WrongNetworkAddress.at("/address", str(error), "wrong-network") from error
     except InvalidAddress as error:
         raise Invalid.at("/address", str(error)) from error
     assert canonical is not None, "a script that an address gave has an address"
@@ -175,11 +166,12 @@ def canonical_address(text: str, network: Network) -> str:
 
 
 def require_name(name: str) -> None:
-    """Raises NameReadsAsAddress: a payer who types that address must not pay another one by its name. Raises
-    Invalid where a reader cannot see a part of it.
+    """Raises Invalid for what reads as an address: a payer who types that address must not pay another one by
+    its name. Also where a reader cannot see a part of it.
     """
     if typed_address(name) is not None:
-        raise NameReadsAsAddress.at("/name", "The name reads as an address or as a bitcoin: link.")
+        hint = "Choose a name in words: what reads as an address is paid as that address."
+        raise Invalid.at("/name", "The name reads as an address or as a bitcoin: link.", hint=hint)
     try:
         require_seen(name)
     except ValueError as error:

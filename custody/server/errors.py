@@ -1,14 +1,14 @@
 """The platform's errors.
 
 CustodyError
-├── Unauthenticated · TokenExpired · OtpInvalid (SignInOver) · WebhookRefused
+├── Unauthenticated · TokenExpired · OtpInvalid (SignInOver)
 ├── PermissionDenied · NotOrgMember · NotASigner · KeyIsRevoked · RoleLimitExceeded ·
 │   VaultLimitExceeded · NotInAddressBook
 ├── NotFound
-├── StateConflict · VaultFrozen · SecondPersonNeeded · LastAdmin · VaultsLeftShort ·
+├── StateConflict · VaultFrozen · SecondPersonNeeded · LastAdmin ·
 │   TooFewSigners · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · DeploymentNotConfirmed ·
 │   AlreadyPaused · NotPaused · CallNotStalled · IdempotencyInProgress
-├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · TokenCoinMissing (TokenCoinUnconfirmed) ·
+├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · TokenCoinMissing ·
 │   PsbtDiffers · SignatureInvalid · WalletAddressMismatch · IdempotencyKeyReused
 └── RateLimited · ChainUnavailable · PolicyUnavailable · DatabaseUnavailable (Outdated) · OutcomeUnknown ·
     MailUnavailable · MailRefused · TooMuch
@@ -16,33 +16,26 @@ CustodyError
 The web layer maps every leaf to its HTTP status, in one table.
 """
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from pydantic import ValidationError
 
-from custody.schemas.errors import ErrorCode
+from custody.schemas.errors import ErrorCode, FieldError
 from custody.schemas.faults import fault_words
 
 MAX_FAULTS = 20
 
 
-@dataclass(frozen=True)
-class Fault:
-    """One thing that is wrong with what was sent. ``pointer`` is a JSON pointer (RFC 6901), ``/m`` for field
-    m.
-    """
-
-    pointer: str
-    detail: str
-    code: str = "invalid"
+def fault(pointer: str, detail: str, code: str = "invalid") -> FieldError:
+    """One thing that is wrong with what was sent."""
+    return FieldError(pointer=pointer, code=code, detail=detail)
 
 
-def faults_of(error: ValidationError, below: str = "") -> tuple[Fault, ...]:
+def faults_of(error: ValidationError, below: str = "") -> tuple[FieldError, ...]:
     """What a shape refused, which never repeats what was sent (P49). ``below``: the pointer of the value."""
     return tuple(
-        Fault(below + "".join(f"/{part}" for part in fault["loc"]), fault_words(fault), str(fault["type"]))
-        for fault in error.errors(include_url=False, include_input=False)[:MAX_FAULTS]
+        fault(below + "".join(f"/{part}" for part in each["loc"]), fault_words(each), str(each["type"]))
+        for each in error.errors(include_url=False, include_input=False)[:MAX_FAULTS]
     )
 
 
@@ -70,7 +63,7 @@ class CustodyError(Exception):
         self,
         detail: str,
         *,
-        faults: tuple[Fault, ...] = (),
+        faults: tuple[FieldError, ...] = (),
         figures: dict[str, Any] | None = None,
         retry_after: int | None = None,
         hint: str | None = None,
@@ -84,9 +77,9 @@ class CustodyError(Exception):
         self.retry_after = retry_after
 
     @classmethod
-    def at(cls, pointer: str, detail: str, code: str = "invalid") -> Self:
+    def at(cls, pointer: str, detail: str, code: str = "invalid", *, hint: str | None = None) -> Self:
         """An error about one field of the request."""
-        return cls(detail, faults=(Fault(pointer, detail, code),))
+        return cls(detail, faults=(fault(pointer, detail, code),), hint=hint)
 
 
 class Unauthenticated(CustodyError):
@@ -107,11 +100,6 @@ class SignInOver(OtpInvalid):
     """No code does any more, not even the right one. Told only to a caller who holds the sign-in's token."""
 
     hint = "Sign in again."
-
-
-class WebhookRefused(CustodyError):
-    code = ErrorCode.UNAUTHENTICATED
-    hint = "Sign it with the secret that custody admin webhook-secret shows, at the time of sending."
 
 
 class PermissionDenied(CustodyError):
@@ -171,13 +159,6 @@ class SecondPersonNeeded(CustodyError):
 
 class LastAdmin(CustodyError):
     code = ErrorCode.LAST_ADMIN
-
-
-class VaultsLeftShort(CustodyError):
-    """A member would lose a key or a membership that a vault's quorum needs."""
-
-    code = ErrorCode.STATE_CONFLICT
-    hint = "Move what is in it to a vault with other signers first; force: true does it all the same."
 
 
 class TooFewSigners(CustodyError):
@@ -254,12 +235,6 @@ class TokenCoinMissing(CustodyError):
     )
 
 
-class TokenCoinUnconfirmed(TokenCoinMissing):
-    """It has one there that is unconfirmed: often the change of its last token transaction."""
-
-    hint = "Wait for its confirmation; to make several calls at a time, send more coins there."
-
-
 class PsbtDiffers(CustodyError):
     code = ErrorCode.PSBT_MISMATCH
 
@@ -283,10 +258,6 @@ class RateLimited(CustodyError):
 class ChainUnavailable(CustodyError):
     code = ErrorCode.BACKEND_UNAVAILABLE
     hint = "The Bitcoin backend cannot be reached; nothing was changed. Try again later."
-
-
-class IndexBehind(ChainUnavailable):
-    hint = "The chain's blocks are still being read; nothing was changed. Try again in a moment."
 
 
 class PolicyUnavailable(CustodyError):

@@ -32,7 +32,7 @@ from custody.schemas.purchases import (
     ReportedPurchase,
 )
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
-from custody.server.errors import Invalid, RateLimited, WebhookRefused, faults_of
+from custody.server.errors import Invalid, RateLimited, Unauthenticated, faults_of
 from custody.server.rotation import SECRET_ROTATED
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import OPERATOR
@@ -63,6 +63,7 @@ _ISSUED: Final = b"issued:"
 _MADE_BYTES: Final = 32
 _ISSUED_KEY = re.compile(r"[\x21-\x7e]{26,200}")
 
+_HOW: Final = "Sign it with the secret that custody admin webhook-secret shows, at the time of sending."
 # The prefix of events about purchases; a provider sends others to the same URL.
 EVENTS: Final = "transaction_"
 AMOUNTS: Final = (
@@ -86,16 +87,17 @@ UPDATED = replace(REPORTED, action="PURCHASE_UPDATED")
 def purchases_webhook(ctx: Ctx, delivery: SignedBody) -> Steps[Done]:
     """One that is not about a purchase, or older than the stored report, changes nothing.
 
-    Raises WebhookRefused (not signed, late, or delivered before), Invalid (signed, but not understood).
+    Raises Unauthenticated (not signed, late, or delivered before), Invalid (signed, but not understood).
     """
     header, body = delivery.headers.get(SIGNATURE_HEADER), delivery.content
     if not is_genuine(header, body, ctx.tools.secrets.of(Purpose.PURCHASE_WEBHOOK), ctx.now):
-        raise WebhookRefused("The delivery is not signed with the webhook's secret, or its time is off.")
+        sentence = "The delivery is not signed with the webhook's secret, or its time is off."
+        raise Unauthenticated(sentence, hint=_HOW)
     key = sha256((header or "").encode() + b"\n" + body).digest()
     try:
         ctx.services.deliveries.take(key)
     except RateLimited:
-        raise WebhookRefused("This delivery was received before.") from None
+        raise Unauthenticated("This delivery was received before.", hint=_HOW) from None
     try:
         report = _read(body)
         if report is not None:

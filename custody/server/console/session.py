@@ -35,10 +35,6 @@ _MAX_COOKIE: Final = 600
 _SAID_SECONDS: Final = 60
 
 
-class FormOfAnotherSession(StateConflict):
-    hint = "Look at it, and send it again."
-
-
 @dataclass(frozen=True)
 class BrowserSession:
     """What the browser holds. ``sid`` names the family of tokens; it never leaves the cookie."""
@@ -100,9 +96,10 @@ def require_own_site(request: Request) -> None:
 
 
 def require_own_form(held: BrowserSession, form_token: str) -> None:
-    """Raises FormOfAnotherSession."""
+    """Raises StateConflict for a form of another session."""
     if not hmac.compare_digest(held.form_token.encode(), form_token.encode()):
-        raise FormOfAnotherSession("This form is of an earlier session. Nothing was done.")
+        sentence = "This form is of an earlier session. Nothing was done."
+        raise StateConflict(sentence, hint="Look at it, and send it again.")
 
 
 def forget(request: Request, response: Response) -> None:

@@ -36,7 +36,6 @@ from custody.server.console.reviews import (
 )
 from custody.server.errors import (
     CustodyError,
-    Fault,
     IdempotencyInProgress,
     Invalid,
     NoRoleOpens,
@@ -46,6 +45,7 @@ from custody.server.errors import (
     TokenExpired,
     TooMuch,
     Unauthenticated,
+    fault,
 )
 from custody.server.web.http import services_of
 
@@ -306,7 +306,7 @@ def _answer(row: Row, page: PageContext) -> Response:
         if row.again is None or is_over:
             raise
         if not error.faults and (pointer := _BESIDE.get(error.code)) is not None:
-            error.faults = (Fault(pointer, error.detail),)
+            error.faults = (fault(pointer, error.detail),)
         page.problem = error
         return row.again(page)
 

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Select, bindparam, exists, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.permissions import VAULT_VIEWERS, PermissionName
-from custody.server.errors import VaultsLeftShort
+from custody.server.errors import StateConflict
 from custody.server.store.models import (
     ChainCoinRow,
     KeyRow,
@@ -70,7 +70,7 @@ def vaults_left_short(db: Session, lost: ColumnElement[bool]) -> list[VaultRow]:
 
 
 def require_quorums(db: Session, user_id: int | None, short: Sequence[VaultRow]) -> None:
-    """Raises VaultsLeftShort where ``short`` is not empty, with the names that the user may see (None:
+    """Raises StateConflict where ``short`` is not empty, with the names that the user may see (None:
     all).
     """
     if not short:
@@ -82,7 +82,10 @@ def require_quorums(db: Session, user_id: int | None, short: Sequence[VaultRow])
     others = len(short) - len(names)
     if others:
         names.append(f"{others} of workspaces that you do not see")
-    raise VaultsLeftShort(f"Fewer signers than a movement needs would be left in vault {', '.join(names)}.")
+    raise StateConflict(
+        f"Fewer signers than a movement needs would be left in vault {', '.join(names)}.",
+        hint="Move what is in it to a vault with other signers first; force: true does it all the same.",
+    )
 
 
 def _is_over(db: Session, vault: VaultRow) -> bool:

@@ -52,7 +52,7 @@ WITHDRAWN = Event(
 def revoke_key(ctx: Ctx, request: wire.RevokeKeyRequest) -> wire.Key:
     """Any member's key by the operator. A repeated request changes nothing. Raises NotFound,
     PermissionDenied, SecondPersonNeeded (another member's key), StateConflict (a lost key stays lost),
-    VaultsLeftShort (unless forced).
+    StateConflict (a vault would keep too few signers, unless forced).
     """
     db, caller, key = ctx.db, ctx.caller, ctx.db.get(KeyRow, request.key_id)
     if key is None:

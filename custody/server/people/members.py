@@ -127,7 +127,7 @@ def leave_workspace(ctx: Ctx, request: LeaveWorkspaceRequest) -> Done:
 
 
 def _end(ctx: Ctx, membership: MembershipRow, event: Event, *, is_forced: bool) -> None:
-    """Raises LastAdmin (P27), VaultsLeftShort."""
+    """Raises LastAdmin (P27), StateConflict (unless forced)."""
     db, access, user_id = ctx.db, ctx.access, membership.user_id
     before = staff_of(db, access.workspace_id)
     short = _vaults_short(ctx, membership, before, before.without(user_id), is_forced=is_forced)
@@ -151,7 +151,7 @@ def _end(ctx: Ctx, membership: MembershipRow, event: Event, *, is_forced: bool) 
 def _vaults_short(
     ctx: Ctx, membership: MembershipRow, before: Staff, after: Staff, *, is_forced: bool
 ) -> list[VaultRow]:
-    """The vaults that a forced change leaves with too few signers. Raises LastAdmin, VaultsLeftShort."""
+    """The vaults that a forced change leaves with too few signers. Raises LastAdmin, StateConflict."""
     require_administrators(before, after)
     require_owner(ctx.db, membership.workspace_id, before, after)
     role_after = after.members.get(membership.user_id)

@@ -14,9 +14,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.common.recipients import Recipient, read_recipient
+from custody.schemas.errors import FieldError
 from custody.schemas.proposals import CreatePsbtRequest
 from custody.schemas.sending import MaxSendQuery
-from custody.server.errors import Dust, Fault, Invalid, LockedFunds, WrongNetworkAddress
+from custody.server.errors import Dust, Invalid, LockedFunds, WrongNetworkAddress, fault
 from custody.server.network.backends import Quote
 from custody.server.proposals.coins import (
     COINBASE_MATURITY,
@@ -177,14 +178,14 @@ def named_coins(
     found = {OutPoint(coin.txid, coin.vout): (coin, holder) for coin, holder in db.execute(query)}
     known = {outpoint: coin for outpoint, (coin, _) in found.items()}
     refused = [
-        Fault(f"/coins/{place}", f"{outpoint} {why[1]}", why[0])
+        fault(f"/coins/{place}", f"{outpoint} {why[1]}", why[0])
         for place, outpoint in enumerate(outpoints)
         if (why := _why_not(db, known.get(outpoint), tip_height)) is not None
     ]
     if refused:
         raise Invalid(_in_a_sentence(refused), faults=tuple(refused))
     held = [
-        Fault(f"/coins/{place}", f"{outpoint} is locked by the proposal {_holder(db, lock)}.", "reserved")
+        fault(f"/coins/{place}", f"{outpoint} is locked by the proposal {_holder(db, lock)}.", "reserved")
         for place, outpoint in enumerate(outpoints)
         if (lock := found[outpoint][1]) is not None
     ]
@@ -219,7 +220,7 @@ def _holder(db: Session, family_id: str) -> str:
     return [member.id for member in members_of(db, family_id) if holds_coins(member)][-1]
 
 
-def _in_a_sentence(faults: Sequence[Fault]) -> str:
+def _in_a_sentence(faults: Sequence[FieldError]) -> str:
     return " ".join(fault.detail for fault in faults[:3]) + (" …" if len(faults) > 3 else "")
 
 

@@ -40,6 +40,8 @@ MAX_LONG_POLLS_IN_ALL = 600
 # By then one of the user's long polls has ended.
 LONG_POLL_RETRY_SECONDS = 5
 EXPORT_RETRY_SECONDS = 2
+# Each look at whether anything is left may cost a transaction.
+SHORTEST_WAIT = 1.0
 # Keys come from callers: beyond this the least recent is dropped, and starts again with a full bucket.
 MAX_KEYS = 10_000
 # No window is longer: older attempts are deleted.
@@ -67,6 +69,17 @@ class Throttle:
             if wait := bucket.seconds_until(min(count, self._limit)):
                 raise RateLimited("You are asking too often.", retry_after=max(1, ceil(wait)))
             bucket.level -= count
+
+    def spend(self, key: Hashable, count: float) -> None:
+        """Takes what is known afterwards alone, even more than there is."""
+        with self._lock:
+            self._filled(key).level -= count
+
+    def wait(self, key: Hashable) -> float:
+        """The seconds until anything is left; 0 where it is."""
+        with self._lock:
+            bucket = self._filled(key)
+            return 0.0 if bucket.level > 0 else max(SHORTEST_WAIT, bucket.seconds_until(0))
 
     def give_back(self, key: Hashable) -> None:
         """For an attempt that does not count after all: the key's bucket is full again."""

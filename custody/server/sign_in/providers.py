@@ -6,19 +6,20 @@ requests are sent as those of webhooks are (P51), to public addresses only.
 import json
 import threading
 from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 from urllib.parse import quote, urlencode
 
 from joserfc import jwk, jws, jwt
 from joserfc.errors import JoseError
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
+from custody.common.bounded_cache import BoundedCache
 from custody.server.errors import IdentityRefused, ProviderUnavailable
 from custody.server.rules.ports import Clock
 from custody.server.rules.webhooks import MAX_URL, BadUrl, WebhookUrl, read_url
@@ -73,7 +74,6 @@ class UnknownKey(TokenNotGenuine):
     """Signed with a key that is not among those fetched."""
 
 
-_T = TypeVar("_T")
 _Url = Annotated[str, StringConstraints(max_length=MAX_URL)]
 _WORDS: Final[Mapping[DeliveryTrouble, str]] = {
     DeliveryTrouble.NAME_NOT_FOUND: "its name has no address",
@@ -114,8 +114,8 @@ class Providers:
         self._clock = clock
         self._sender = sender
         self._allowed = allowed
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._failed: OrderedDict[str, tuple[datetime, str]] = OrderedDict()
+        self._kept: BoundedCache[str, _Kept] = BoundedCache(MAX_KEPT)
+        self._failed: BoundedCache[str, tuple[datetime, str]] = BoundedCache(MAX_KEPT)
         self._busy: Counter[int] = Counter()
         self._lock = threading.Lock()
 
@@ -183,8 +183,7 @@ class Providers:
 
     def _of(self, provider: IdentityProviderRow) -> _Kept:
         issuer, now = provider.issuer, self._clock()
-        with self._lock:
-            kept, failed = self._kept.get(issuer), self._failed.get(issuer)
+        kept, failed = self._kept.get(issuer), self._failed.get(issuer)
         if kept is not None and now - kept.at < KEPT_FOR:
             return kept
         if failed is not None and now - failed[0] < FAILED_FOR:
@@ -194,7 +193,7 @@ class Providers:
         except ProviderUnavailable as error:
             # With a time to retry after, it was not asked at all.
             if error.retry_after is None:
-                self._note(self._failed, issuer, (self._clock(), error.detail))
+                self._failed.keep(issuer, (self._clock(), error.detail))
             raise
 
     def _discovered(self, provider: IdentityProviderRow, now: datetime) -> _Kept:
@@ -207,21 +206,13 @@ class Providers:
         if published.issuer != issuer:
             raise ProviderUnavailable(f"{issuer} says that it is another issuer.")
         self._checked(issuer, published.authorization_endpoint)
-        return self._note(self._kept, issuer, _Kept(published, self._keys(provider, published), now, now))
+        return self._kept.keep(issuer, _Kept(published, self._keys(provider, published), now, now))
 
     def _renewed(self, provider: IdentityProviderRow, kept: _Kept) -> _Kept:
         # Stored first: if the request fails, the next one waits as well.
-        kept = self._note(self._kept, provider.issuer, replace(kept, keys_at=self._clock()))
+        kept = self._kept.keep(provider.issuer, replace(kept, keys_at=self._clock()))
         kept = replace(kept, keys=self._keys(provider, kept.published), keys_at=self._clock())
-        return self._note(self._kept, provider.issuer, kept)
-
-    def _note(self, known: OrderedDict[str, _T], issuer: str, what: _T) -> _T:
-        with self._lock:
-            known[issuer] = what
-            known.move_to_end(issuer)
-            if len(known) > MAX_KEPT:
-                known.popitem(last=False)
-        return what
+        return self._kept.keep(provider.issuer, kept)
 
     def _keys(self, provider: IdentityProviderRow, published: ProviderMetadata) -> Keys:
         try:

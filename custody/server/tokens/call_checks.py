@@ -20,13 +20,13 @@ from custody.server.errors import (
     AlreadyPaused,
     CustodyError,
     DeploymentNotConfirmed,
-    Fault,
     InsufficientFunds,
     Invalid,
     LockedFunds,
     NotPaused,
     StateConflict,
     WrongNetworkAddress,
+    fault,
 )
 from custody.server.rules.lifecycle import ENDED
 from custody.server.store.models import (
@@ -179,7 +179,7 @@ def refusal(failure: TokenFailure, planned: PlannedCall, *, waiting: int) -> Cus
             kind = LockedFunds
             sentence = f"The rest is reserved by what waits before it: {calls}."
     pointer = planned.address_at if where == ADDRESS_AT else where
-    return kind(sentence, faults=(Fault(pointer, sentence, failure.value),))
+    return kind(sentence, faults=(fault(pointer, sentence, failure.value),))
 
 
 _OPEN = tuple(sorted(status.value for status in set(Status) - ENDED - {Status.CONFIRMED}))

@@ -103,7 +103,7 @@ def _proposed(
 
     Raises NotFound (vault, contract), PermissionDenied, Invalid, WrongNetworkAddress; DeploymentNotConfirmed,
     and the rule that the call would break (`refusal`); TokenCoinMissing, LockedFunds, InsufficientFunds;
-    ChainUnavailable; IndexBehind; RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
+    ChainUnavailable (the index is behind, too); RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
     """
     proposed = yield from propose(ctx, partial(_order, request, address_at))
     row, db = proposed.row, proposed.ctx.db

@@ -12,7 +12,7 @@ from custody.schemas import asset_tokens as wire
 from custody.schemas.asset_tokens import TOKEN_HISTORY, TOKENS, WORKSPACE_WHITELIST, CallStatus
 from custody.schemas.common import Listed, Unreadable, VaultQuery
 from custody.server.calls import Ctx, serves
-from custody.server.errors import IndexBehind, NotFound
+from custody.server.errors import ChainUnavailable, NotFound
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.shown import shown
 from custody.server.store.models import (
@@ -45,12 +45,13 @@ class IndexedBlock(NamedTuple):
 
 
 def require_current(db: Session, chain: str) -> IndexedBlock:
-    """Raises IndexBehind where the index is so far behind the chain, or on a branch that the chain has left,
-    that its figures are out of date.
+    """Raises ChainUnavailable where the index is so far behind the chain, or on a branch that the chain has
+    left, that its figures are out of date.
     """
     read, trouble = last_read(db, chain)
     if trouble is not None:
-        raise IndexBehind(trouble)
+        hint = "The chain's blocks are still being read; nothing was changed. Try again in a moment."
+        raise ChainUnavailable(trouble, hint=hint)
     return read
 
 

@@ -12,11 +12,9 @@ from custody.schemas.common import Priority
 from custody.schemas.proposals import TxType
 from custody.server.calls import Ctx
 from custody.server.errors import (
-    Fault,
     InsufficientFunds,
     LockedFunds,
     TokenCoinMissing,
-    TokenCoinUnconfirmed,
 )
 from custody.server.network.backends import Quote
 from custody.server.proposals.choosing import plan_of
@@ -48,8 +46,8 @@ def token_order(
 ) -> Order:
     """``vault_at``: the JSON pointer of the vault in the request.
 
-    Funding it raises TokenCoinMissing, TokenCoinUnconfirmed; LockedFunds where the coins at the address are
-    locked; InsufficientFunds.
+    Funding it raises TokenCoinMissing, also for an unconfirmed one; LockedFunds where the coins at the
+    address are locked; InsufficientFunds.
     """
     intent = Intent(op_return=payload)
 
@@ -118,13 +116,10 @@ def _no_coin(
             "proposals."
         )
     awaited = awaited_token_coins(db, vault, Sats(input_cost(plan) + 1))
-    if not awaited:
-        kind = TokenCoinMissing
-        sentence = (
-            f"The vault has no confirmed coin at {vault.address}, with which a token's transaction begins."
-        )
-    else:
-        kind = TokenCoinUnconfirmed
+    hint = None
+    sentence = f"The vault has no confirmed coin at {vault.address}, with which a token's transaction begins."
+    if awaited:
+        hint = "Wait for its confirmation; to make several calls at a time, send more coins there."
         maker = f" comes from proposal {awaited[0]}, which" if awaited[0] else ""
         sentence = f"The vault's coin at {vault.address}{maker} is not confirmed yet."
-    return kind(sentence, faults=(Fault(vault_at, sentence, "token-coin-missing"),))
+    return TokenCoinMissing.at(vault_at, sentence, "token-coin-missing", hint=hint)

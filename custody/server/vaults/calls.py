@@ -13,12 +13,12 @@ from custody.schemas.limits import AssetLimits, VaultLimits
 from custody.schemas.vaults import CREATE_WALLET, LIST_WALLETS, VAULT_EXPORT, VAULT_NAMES
 from custody.server.calls import Ctx, serves
 from custody.server.errors import (
-    Fault,
     Invalid,
     KeyAccountsExhausted,
     NotFound,
     PolicyUnavailable,
     StateConflict,
+    fault,
 )
 from custody.server.keys.calls import active_key
 from custody.server.keys.quorums import SignerNow, lacking_signers, signers_of
@@ -239,7 +239,7 @@ def _take_account(ctx: Ctx, user_id: int, pointer: str) -> tuple[KeyRow, KeyAcco
             f"Every vault account that {who} has registered is used by another vault. "
             "Each vault needs an unused one of each signer: ask that signer to register more, with "
             "`signerd register`.",
-            faults=(Fault(pointer, "No unused account is left.", "exhausted"),),
+            faults=(fault(pointer, "No unused account is left.", "exhausted"),),
         )
     return key, account
 

@@ -1,6 +1,7 @@
 """From errors to responses (RFC 9457)."""
 
 import re
+from collections.abc import Sequence
 from http import HTTPStatus
 
 import structlog
@@ -12,14 +13,13 @@ from starlette.responses import Response
 from custody.common.exchange import phrase_of
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, FieldError, Problem
 from custody.schemas.faults import fault_words
-from custody.server.errors import CustodyError
+from custody.server.errors import MAX_FAULTS, CustodyError, fault
 from custody.server.web.http import UnclearJson
 
 log = structlog.get_logger()
 
 # RFC 9110, section 10.2.3, for responses that a client should retry.
 DEFAULT_RETRY_SECONDS = 5
-MAX_FAULTS = 20
 # Pydantic adds the union member's type after the index of a call's argument.
 _KIND_OF_ARGUMENT = re.compile(r"^(/args/[0-9]+)/(?:str|int)(?=/|$)")
 
@@ -33,7 +33,7 @@ def problem(
     code: ErrorCode,
     detail: str,
     *,
-    errors: list[FieldError] | None = None,
+    errors: Sequence[FieldError] = (),
     figures: dict[str, object] | None = None,
     retry_after: int | None = None,
 ) -> Response:
@@ -46,7 +46,7 @@ def problem(
         instance=request.url.path,
         code=code,
         trace_id=trace_id_of(request),
-        errors=errors or [],
+        errors=list(errors),
         figures=figures,
     )
     return Response(
@@ -67,12 +67,11 @@ def _headers(status: HTTPStatus, retry_after: int | None) -> dict[str, str]:
 
 async def on_custody_error(request: Request, error: CustodyError) -> Response:
     """An error of the use cases: its message, then its hint."""
-    errors = [FieldError(pointer=f.pointer, code=f.code, detail=f.detail) for f in error.faults]
     return problem(
         request,
         error.code,
         f"{error.detail} {error.hint}",
-        errors=errors,
+        errors=error.faults,
         figures=error.figures,
         retry_after=error.retry_after,
     )
@@ -81,16 +80,15 @@ async def on_custody_error(request: Request, error: CustodyError) -> Response:
 async def on_invalid_request(request: Request, error: RequestValidationError) -> Response:
     """A body or query of the wrong shape. The input is not repeated: it may be a password (P49)."""
     found = error.errors()
-    if any(fault["type"] == "json_invalid" for fault in found):
+    if any(each["type"] == "json_invalid" for each in found):
         unclear = error.__cause__ if isinstance(error.__cause__, UnclearJson) else None
         return problem(request, ErrorCode.MALFORMED_JSON, unclear.msg if unclear else "The body is not JSON.")
     if isinstance(error.body, bytes) and error.body:
         sentence = "The body is not sent as JSON: add Content-Type: application/json."
-        fault = FieldError(pointer="/header/Content-Type", code="content_type", detail=sentence)
-        return problem(request, ErrorCode.VALIDATION, sentence, errors=[fault])
+        wrong = fault("/header/Content-Type", sentence, "content_type")
+        return problem(request, ErrorCode.VALIDATION, sentence, errors=[wrong])
     errors = [
-        FieldError(pointer=_pointer(fault["loc"]), code=str(fault["type"]), detail=fault_words(fault))
-        for fault in found[:MAX_FAULTS]
+        fault(_pointer(each["loc"]), fault_words(each), str(each["type"])) for each in found[:MAX_FAULTS]
     ]
     detail = "; ".join(f"{e.pointer or 'the request'}: {e.detail}" for e in errors[:3])
     return problem(request, ErrorCode.VALIDATION, detail, errors=errors)

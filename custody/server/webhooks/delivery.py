@@ -2,9 +2,7 @@
 and when their log is deleted.
 """
 
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -15,13 +13,13 @@ import structlog
 from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
-from custody.common.pace import Bucket
 from custody.schemas.webhooks import WebhookEvent as Told
 from custody.schemas.webhooks import signed_headers
 from custody.server.audit.log import AuditLog
 from custody.server.jobs.outbox import Again, Finish, JobDone, Task, Verdict
 from custody.server.jobs.tidying import Part, delete_batch
 from custody.server.mail.jobs import Template, queue_mail
+from custody.server.requests.rates import Throttle
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import PLATFORM
 from custody.server.rules.ports import Clock
@@ -62,17 +60,13 @@ DISABLED = Event(
 )
 # Postponed together, in one transaction, instead of one lease and two transactions each.
 PUT_OFF_AT_ONCE: Final = 1_000
-# The size of the bucket: some thousand deliveries to receivers that answer fast, or six to receivers that
-# hang.
-BURST_SECONDS: Final = 60.0
-# The refill rate: one of the four workers that a process has by default.
-SECONDS_A_SECOND: Final = 1.0
+# Worker seconds of a workspace in a minute, so that no tenant starves the others (P51): a receiver may take
+# ten seconds for each response, and a member may request any number of deliveries. They are some thousand
+# deliveries to receivers that answer fast, or six to receivers that hang; and one of the four workers that a
+# process has by default.
+SHARE_SECONDS: Final = 60
 # The least that an attempt costs: a transaction for its lease and one for its record.
 LEAST_SECONDS: Final = 0.05
-# Every check of a waiting job costs a transaction.
-SHORTEST_WAIT: Final = 1.0
-# With more workspaces than this, full buckets are forgotten.
-MAX_WORKSPACES: Final = 1_000
 
 
 @dataclass(frozen=True)
@@ -104,8 +98,6 @@ class WebhookJobs:
         secrets: Secrets,
         sender: Sender,
         allowed: frozenset[str] = frozenset(),
-        *,
-        timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -113,8 +105,9 @@ class WebhookJobs:
         self._secrets = secrets
         self._sender = sender
         self._allowed = allowed
-        self._timer = timer
-        self._shares = Shares(timer)
+        self._timer = time.monotonic
+        # An attempt counts when it ends.
+        self._shares = Throttle(clock, limit=SHARE_SECONDS)
 
     def __call__(self, task: Task) -> Finish:
         found = self._find(task.subject)
@@ -125,7 +118,7 @@ class WebhookJobs:
             attempt = self._attempt(found)
         finally:
             seconds = self._timer() - began_at
-            self._shares.spend(found.workspace_id, seconds)
+            self._shares.spend(found.workspace_id, max(LEAST_SECONDS, seconds))
         hung = timedelta(seconds=seconds) >= HANGS_FROM
         return lambda db: self._record(db, found.delivery_id, attempt, hung=hung)
 
@@ -296,36 +289,6 @@ def _give_up(db: Session, delivery_id: str, trouble: DeliveryTrouble) -> Verdict
     if delivery is not None:
         delivery.status, delivery.error, delivery.next_attempt_at = "failed", trouble.value, None
     return JobDone()
-
-
-class Shares:
-    """A bucket of worker seconds for each workspace, so that no tenant starves the others (P51): a receiver
-    may take ten seconds for each response, and a member may request any number of deliveries. In memory, for
-    each process has its own workers. An attempt counts when it ends.
-    """
-
-    def __init__(self, timer: Callable[[], float] = time.monotonic) -> None:
-        self._timer = timer
-        self._buckets: dict[int, Bucket] = {}
-        self._lock = threading.Lock()
-
-    def wait(self, workspace_id: int) -> float:
-        """The seconds until the bucket is positive again; 0 where it is."""
-        with self._lock:
-            bucket = self._filled(workspace_id)
-            return 0.0 if bucket.level > 0 else max(SHORTEST_WAIT, bucket.seconds_until(0))
-
-    def spend(self, workspace_id: int, seconds: float) -> None:
-        with self._lock:
-            self._filled(workspace_id).level -= max(LEAST_SECONDS, seconds)
-            if len(self._buckets) > MAX_WORKSPACES:
-                used = [key for key in self._buckets if self._filled(key).level < BURST_SECONDS]
-                self._buckets = {key: self._buckets[key] for key in used}
-
-    def _filled(self, workspace_id: int) -> Bucket:
-        now = self._timer()
-        new = Bucket.full(BURST_SECONDS, SECONDS_A_SECOND, now)
-        return self._buckets.setdefault(workspace_id, new).fill(now)
 
 
 DELIVERIES_KEPT: Final = timedelta(days=30)

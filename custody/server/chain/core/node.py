@@ -4,10 +4,10 @@ fell behind since the last request is noticed. Its chain must be the configured 
 """
 
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from custody.common.bounded_cache import BoundedCache
 from custody.server.chain.backend import BlockRef
 from custody.server.chain.core.rpc import INVALID_PARAMETER, NOT_FOUND, Rpc, RpcCall, RpcFailed
 from custody.server.chain.raw_blocks import RawBlock, read_block
@@ -98,8 +98,7 @@ class Node:
         self.network = network
         self._rpc = rpc
         self._name = f"The {network.value} node"
-        self._headers: dict[str, tuple[int, int]] = {}
-        self._lock = threading.Lock()
+        self._headers: BoundedCache[str, tuple[int, int]] = BoundedCache(KEPT_HEADERS)
 
     def close(self) -> None:
         self._rpc.close()
@@ -130,18 +129,12 @@ class Node:
 
     def header(self, block_hash: str) -> tuple[int, int]:
         """Height and time of a block, whichever branch it is on."""
-        with self._lock:
-            known = self._headers.get(block_hash)
+        known = self._headers.get(block_hash)
         if known is not None:
             return known
         (answer,) = self.ask(RpcCall("getblockheader", (block_hash,)))
         header = self.value(answer, "getblockheader")
-        found = count_in(header, "height"), count_in(header, "time")
-        with self._lock:
-            if len(self._headers) >= KEPT_HEADERS:
-                self._headers.clear()
-            self._headers[block_hash] = found
-        return found
+        return self._headers.keep(block_hash, (count_in(header, "height"), count_in(header, "time")))
 
     def block(self, block_hash: str) -> RawBlock:
         (answer,) = self.ask(RpcCall("getblock", (block_hash, 0)))

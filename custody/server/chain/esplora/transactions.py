@@ -7,6 +7,7 @@ is unspent is the explorer's word.
 
 from collections.abc import Iterator
 
+from custody.common.bounded_cache import BoundedCache
 from custody.server.chain.backend import (
     BlockRef,
     BroadcastRefused,
@@ -23,7 +24,7 @@ from custody.server.chain.esplora.blocks import (
     merkle_root,
 )
 from custody.server.chain.esplora.shapes import ConfirmationStatus, MerkleProof, Outspend, read
-from custody.server.chain.esplora.wire import BoundedCache, Wire
+from custody.server.chain.esplora.wire import Wire
 from custody.server.errors import ChainUnavailable
 from multisig.errors import InvalidTransaction
 from multisig.transaction import OutPoint, Transaction, TxOut

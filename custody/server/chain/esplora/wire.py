@@ -8,11 +8,9 @@ import logging
 import math
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Generic, TypeVar
 
 import httpx
 
@@ -86,34 +84,6 @@ class Cooldown:
     def worked(self) -> None:
         with self._lock:
             self._pause.reset()
-
-
-Key = TypeVar("Key", bound=Hashable)
-Value = TypeVar("Value")
-
-
-class BoundedCache(Generic[Key, Value]):
-    """At most `limit` values; safe in several threads."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._values: OrderedDict[Key, Value] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Key) -> Value | None:
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-            return self._values.get(key)
-
-    def keep(self, key: Key, value: Value) -> Value:
-        """Remembers and returns it."""
-        with self._lock:
-            self._values[key] = value
-            self._values.move_to_end(key)
-            while len(self._values) > self._limit:
-                self._values.popitem(last=False)
-        return value
 
 
 TIMEOUT = httpx.Timeout(10.0, connect=5.0)

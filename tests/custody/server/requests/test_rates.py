@@ -15,6 +15,7 @@ from custody.server.requests.rates import (
     MAX_LONG_POLLS,
     MAX_LONG_POLLS_IN_ALL,
     MAX_LONG_POLLS_OF_A_WORKSPACE,
+    SHORTEST_WAIT,
     AttemptLimit,
     Rates,
     Throttle,
@@ -50,6 +51,22 @@ def test_a_bounded_number_of_keys_is_remembered(clock: Clock, monkeypatch: pytes
     for user_id in range(10):
         buckets.take(user_id)
     assert list(buckets._buckets) == [7, 8, 9]
+
+
+def test_what_was_spent_comes_back_as_time_passes_up_to_a_burst(buckets: Throttle, clock: Clock) -> None:
+    assert buckets.wait(ALICE) == 0
+    buckets.spend(ALICE, 60)
+    assert buckets.wait(ALICE) == SHORTEST_WAIT
+    buckets.spend(ALICE, 25)
+    assert buckets.wait(ALICE) == 25
+    assert buckets.wait(BOB) == 0, "another's"
+    clock.advance(seconds=10)
+    assert buckets.wait(ALICE) == 15
+    clock.advance(seconds=15.5)
+    assert buckets.wait(ALICE) == 0
+    clock.advance(seconds=10_000)
+    buckets.spend(ALICE, 60)
+    assert buckets.wait(ALICE) == SHORTEST_WAIT
 
 
 def test_long_polls_are_counted_while_they_wait(clock: Clock) -> None:

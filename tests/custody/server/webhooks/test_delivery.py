@@ -3,7 +3,7 @@ share of the workers (P51).
 """
 
 import ssl
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 from sqlalchemy import select
@@ -15,16 +15,8 @@ from custody.server.rotation import rotate
 from custody.server.rules.webhooks import AFTER_A_HANG
 from custody.server.secrets import Purpose
 from custody.server.store.models import JobRow, WebhookDeliveryRow, WebhookRow
-from custody.server.webhooks.delivery import (
-    BURST_SECONDS,
-    LEAST_SECONDS,
-    MAX_WORKSPACES,
-    SHORTEST_WAIT,
-    Shares,
-)
 from tests.support.custody import ok, refused
 from tests.support.receiver import HOST, TAKEN, Answer, Receiver, status
-from tests.support.regtest import FakeClock
 from tests.support.webhooks import ADMIN, Hooked
 
 KINDS_OF_TROUBLE = (
@@ -142,7 +134,8 @@ def take(hooked: Hooked, seconds: float, answer: Answer, hands: int = 1) -> list
     hooked.receiver.answer = answer_late
     jobs = hooked.world.platform.background.webhook_jobs
     jobs._timer = lambda: sum(passed)
-    jobs._shares._timer = lambda: sum(passed) / hands
+    began_at = hooked.world.clock()
+    jobs._shares._clock = lambda: began_at + timedelta(seconds=sum(passed) / hands)
     return passed
 
 
@@ -291,39 +284,3 @@ def test_the_platforms_own_secret_may_change_between_two_deliveries(hooked: Hook
     hooked.ping()
     hooked.world.deliver_webhooks()
     assert len(hooked.taken()) == 1
-
-
-@pytest.fixture
-def timer() -> FakeClock:
-    return FakeClock(1_000.0)
-
-
-@pytest.fixture
-def shares(timer: FakeClock) -> Shares:
-    return Shares(timer)
-
-
-def test_what_was_taken_comes_back_as_time_passes_up_to_a_burst(shares: Shares, timer: FakeClock) -> None:
-    assert shares.wait(1) == 0
-    shares.spend(1, BURST_SECONDS)
-    assert shares.wait(1) == SHORTEST_WAIT
-    shares.spend(1, 25)
-    assert shares.wait(1) == 25
-    assert shares.wait(2) == 0, "another's"
-    timer.now += 10
-    assert shares.wait(1) == 15
-    timer.now += 15.5
-    assert shares.wait(1) == 0
-    timer.now += 10_000
-    for _ in range(round(BURST_SECONDS / LEAST_SECONDS) + 1):
-        assert shares.wait(1) == 0
-        shares.spend(1, 0)
-    assert shares.wait(1) == SHORTEST_WAIT, "an answer in no time costs something, too"
-
-
-def test_those_that_are_full_again_are_forgotten(shares: Shares, timer: FakeClock) -> None:
-    for workspace_id in range(MAX_WORKSPACES):
-        shares.spend(workspace_id, 1)
-    timer.now += 1
-    shares.spend(MAX_WORKSPACES, 1)
-    assert list(shares._buckets) == [MAX_WORKSPACES]
