@@ -391,7 +391,7 @@ def _of_client(error: "ClientError") -> Stop:
 
 
 def of_shape(error: "ValidationError") -> Stop:
-    from custody.schemas.faults import fault_words
+    from custody.schemas.errors import fault_words
 
     first = error.errors(include_url=False, include_input=False)[0]
     place = str(first["loc"][0]) if first["loc"] else ""

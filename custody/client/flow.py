@@ -38,11 +38,9 @@ from custody.schemas.auth import (
     RefreshRequest,
     RefreshResponse,
 )
-from custody.schemas.call import Call, Page
+from custody.schemas.call import Auth, Call, Page
 from custody.schemas.common import Unreadable, format_time
-from custody.schemas.errors import Problem
-from custody.schemas.faults import fault_place, fault_words
-from custody.schemas.permissions import Auth
+from custody.schemas.errors import Problem, fault_place, fault_words
 
 Input = TypeVar("Input", bound=BaseModel)
 Input_contra = TypeVar("Input_contra", bound=BaseModel, contravariant=True)

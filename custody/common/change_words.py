@@ -6,11 +6,10 @@ from functools import partial
 from typing import Any, Final
 
 from custody.common.text import bounds, network_words
-from custody.schemas.call import Call
+from custody.schemas.call import Call, PermissionName
 from custody.schemas.calls import CONFIRMABLE
 from custody.schemas.changes import Change
 from custody.schemas.limits import UPDATE_VAULT
-from custody.schemas.permissions import PermissionName
 from custody.schemas.vaults import CREATE_WALLET
 from custody.schemas.webhooks import EVERY_KIND
 

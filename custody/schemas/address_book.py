@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
-from custody.schemas.call import Call, Way, many
+from custody.schemas.call import WORKSPACE_MANAGERS, Call, PermissionName, Way, many
 from custody.schemas.common import (
     ApiNetwork,
     Done,
@@ -24,7 +24,6 @@ from custody.schemas.common import (
     WorkspaceRequest,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import WORKSPACE_MANAGERS, PermissionName
 
 KEEPERS: Final = WORKSPACE_MANAGERS | {PermissionName.PAYMENT_INIT}
 # As many as a payment has recipients.

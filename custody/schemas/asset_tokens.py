@@ -17,7 +17,16 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from custody.schemas.call import Call, Way, many, pages
+from custody.schemas.call import (
+    VAULT_READERS,
+    VAULT_VIEWERS,
+    WORKSPACE_MANAGERS,
+    Call,
+    PermissionName,
+    Way,
+    many,
+    pages,
+)
 from custody.schemas.common import (
     MAX_INT64,
     ApiNetwork,
@@ -44,12 +53,6 @@ from custody.schemas.common import (
     is_absent,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import (
-    VAULT_READERS,
-    VAULT_VIEWERS,
-    WORKSPACE_MANAGERS,
-    PermissionName,
-)
 from custody.schemas.proposals import ADDRESS_CHARACTERS, CreatePsbtResponse, PsbtPreview
 
 # A thousand addresses is what a bytecode lists; more are added by calls.

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, SecretStr, StrictBool, StringConstraints, model_validator
 
-from custody.schemas.call import Call, Way, few
+from custody.schemas.call import Auth, Call, Way, few
 from custody.schemas.common import (
     Count,
     Done,
@@ -21,7 +21,6 @@ from custody.schemas.common import (
     Timestamp,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import Auth
 from custody.schemas.users import User
 
 # NIST SP 800-63B: at least eight characters, at least 64 allowed; the bound keeps Argon2 cheap to refuse.

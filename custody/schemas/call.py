@@ -1,4 +1,5 @@
-"""A call of the platform, declared once: what it takes and answers, who may make it, and its words.
+"""A call of the platform, declared once: what it takes and answers, who may make it, by which of the
+permissions that a role may carry, and its words.
 
 The server serves it (`custody.server.calls`), the client's methods are written from it
 (``tools/client_calls.py``), and the console and the command line read their words here. A declaration knows
@@ -8,15 +9,44 @@ nothing of the server.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, TypeAdapter
 
 from custody.schemas.common import LATER, Few, Listed, Many, Unreadable
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import Auth, PermissionName
+
+
+class PermissionName(StrEnum):
+    MANAGE_WORKSPACE = "MANAGE_WORKSPACE"
+    PAYMENT_INIT = "PAYMENT_INIT"
+    PAYMENT_APPROVE = "PAYMENT_APPROVE"
+    VIEW_BALANCES = "VIEW_BALANCES"
+    MANAGE_ROLE = "MANAGE_ROLE"
+    MANAGE_USERS = "MANAGE_USERS"
+    VIEW_LOGS = "VIEW_LOGS"
+
+
+class Auth(Enum):
+    """What a caller needs where the call names no workspace."""
+
+    OPEN = "open"  # nothing: sign-in itself
+    SIGNED_IN = "signed in"  # a session: the caller's own records
+
+
+ANY_MEMBER: Final[frozenset[PermissionName]] = frozenset()
+WORKSPACE_MANAGERS: Final = frozenset({PermissionName.MANAGE_WORKSPACE})
+USER_MANAGERS: Final = frozenset({PermissionName.MANAGE_USERS})
+ROLE_MANAGERS: Final = frozenset({PermissionName.MANAGE_ROLE})
+# Any of these shows what a workspace's vaults hold.
+VAULT_VIEWERS: Final = frozenset(
+    {PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_APPROVE, PermissionName.VIEW_BALANCES}
+)
+# And PAYMENT_INIT, which vaults there are.
+VAULT_READERS: Final = VAULT_VIEWERS | {PermissionName.PAYMENT_INIT}
+
 
 Input = TypeVar("Input")
 Answer = TypeVar("Answer")

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, Field, StrictBool, StrictInt, StringConstraints, model_validator
 from typing_extensions import TypeAliasType
 
-from custody.schemas.call import Call, Way, few
+from custody.schemas.call import ANY_MEMBER, WORKSPACE_MANAGERS, Call, Way, few
 from custody.schemas.common import (
     ApiNetwork,
     Count,
@@ -22,7 +22,6 @@ from custody.schemas.common import (
     WorkspaceRequest,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import ANY_MEMBER, WORKSPACE_MANAGERS
 
 MAX_COOLING_OFF_HOURS = 14 * 24
 # What any call takes or answers: no text, list or mapping of those calls is longer.

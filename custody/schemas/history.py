@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from custody.schemas.call import Call, Way
+from custody.schemas.call import VAULT_READERS, Call, Way
 from custody.schemas.common import (
     DIGITS,
     MAX_SATS,
@@ -22,7 +22,6 @@ from custody.schemas.common import (
     Yes,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import VAULT_READERS
 
 # Of one movement; the rest are counted.
 MAX_OUTPUTS = 20

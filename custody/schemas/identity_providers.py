@@ -7,10 +7,9 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr, StrictBool, StringConstraints
 
-from custody.schemas.call import Call, Way, few
+from custody.schemas.call import ANY_MEMBER, USER_MANAGERS, Call, Way, few
 from custody.schemas.common import Int64, IntId, Label, Shape, Timestamp, WorkspaceQuery, WorkspaceRequest
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import ANY_MEMBER, USER_MANAGERS
 
 # The platform's rules for addresses apply as well.
 Issuer = Annotated[

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, StrictBool, StrictInt, StringConstraints
 
-from custody.schemas.call import Call, few
+from custody.schemas.call import Auth, Call, few
 from custody.schemas.common import (
     ApiNetwork,
     IntId,
@@ -29,7 +29,6 @@ from custody.schemas.common import (
     Timestamp,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import Auth
 
 KeyStatus = Literal["active", "revoked"]
 # ``superseded``: another device took its place. ``lost``: its holder is unknown.

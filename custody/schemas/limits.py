@@ -6,7 +6,15 @@ from typing import Annotated, Final
 
 from pydantic import Field, StrictBool, StrictInt, ValidationInfo, field_validator
 
-from custody.schemas.call import Call, Way, either
+from custody.schemas.call import (
+    ANY_MEMBER,
+    ROLE_MANAGERS,
+    VAULT_READERS,
+    WORKSPACE_MANAGERS,
+    Call,
+    Way,
+    either,
+)
 from custody.schemas.common import (
     Count,
     CyclePeriod,
@@ -24,7 +32,6 @@ from custody.schemas.common import (
     WorkspaceRequest,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import ANY_MEMBER, ROLE_MANAGERS, VAULT_READERS, WORKSPACE_MANAGERS
 
 CycleDay = Annotated[StrictInt, Field(ge=1, le=31)]
 

@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints, WithJsonSchema, model_validator
 
-from custody.schemas.call import Call, Way
+from custody.schemas.call import Call, PermissionName, Way
 from custody.schemas.common import (
     DIGITS,
     MAX_INT64,
@@ -22,7 +22,6 @@ from custody.schemas.common import (
     Unreadable,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import PermissionName
 
 PAGE_SIZE = 50
 MAX_NAMES = 4096

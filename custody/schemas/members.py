@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field, StrictBool
 
-from custody.schemas.call import Call, Way, few, many
+from custody.schemas.call import ANY_MEMBER, USER_MANAGERS, WORKSPACE_MANAGERS, Auth, Call, Way, few, many
 from custody.schemas.common import (
     Done,
     EmailAddress,
@@ -24,7 +24,6 @@ from custody.schemas.common import (
     Yes,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import ANY_MEMBER, USER_MANAGERS, WORKSPACE_MANAGERS, Auth
 from custody.schemas.users import Role
 
 

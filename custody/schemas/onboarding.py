@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final, Literal
 
-from custody.schemas.call import Call, pages
+from custody.schemas.call import Auth, Call, pages
 from custody.schemas.common import (
     ApiNetwork,
     EmailAddress,
@@ -21,7 +21,6 @@ from custody.schemas.common import (
     Timestamp,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import Auth
 
 
 class MonthlyVolume(StrEnum):

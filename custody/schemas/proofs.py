@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StrictBool, StringConstraints, model_validator
 
-from custody.schemas.call import Call, Way
+from custody.schemas.call import WORKSPACE_MANAGERS, Call, Way
 from custody.schemas.common import (
     MAX_PSBT_BASE64,
     ChainName,
@@ -20,7 +20,6 @@ from custody.schemas.common import (
     WorkspaceQuery,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import WORKSPACE_MANAGERS
 from custody.schemas.proposals import PROPOSAL_READERS, CreatePsbtResponse, OutpointText
 
 FORMAT: Final = "bip322-proof-v1"

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_validator
 
-from custody.schemas.call import Call, Way, one_or_few
+from custody.schemas.call import WORKSPACE_MANAGERS, Call, PermissionName, Way, one_or_few
 from custody.schemas.common import (
     MAX_SATS,
     Count,
@@ -29,7 +29,6 @@ from custody.schemas.common import (
     WorkspaceRequest,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import WORKSPACE_MANAGERS, PermissionName
 
 MAX_RECIPIENTS = 100
 # One OP_RETURN of at most 80 bytes: what every relaying node takes. Twice that in hex, with its prefix.

@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from custody.schemas.call import Call, SignedBody, pages
+from custody.schemas.call import Auth, Call, SignedBody, pages
 from custody.schemas.common import (
     Done,
     Label,
@@ -30,7 +30,6 @@ from custody.schemas.common import (
     Timestamp,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import Auth
 
 # What a double holds exactly, which is what a JSON number is to most readers (RFC 8259, section 6; IEEE 754,
 # DBL_DIG).

@@ -6,7 +6,15 @@ from typing import Annotated, Final
 
 from pydantic import Field, StrictBool
 
-from custody.schemas.call import Call, Way, few
+from custody.schemas.call import (
+    ROLE_MANAGERS,
+    USER_MANAGERS,
+    WORKSPACE_MANAGERS,
+    Call,
+    PermissionName,
+    Way,
+    few,
+)
 from custody.schemas.common import (
     Count,
     CyclePeriod,
@@ -24,7 +32,6 @@ from custody.schemas.common import (
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.limits import CycleFields
-from custody.schemas.permissions import ROLE_MANAGERS, USER_MANAGERS, WORKSPACE_MANAGERS, PermissionName
 from custody.schemas.users import Role
 
 # Inviting or adding a member needs the list of roles.

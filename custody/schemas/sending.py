@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StrictBool, StringConstraints, model_validator
 
-from custody.schemas.call import Call, Way
+from custody.schemas.call import VAULT_READERS, WORKSPACE_MANAGERS, Call, Way
 from custody.schemas.common import (
     ApiNetwork,
     Count,
@@ -21,7 +21,6 @@ from custody.schemas.common import (
     WorkspaceQuery,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import VAULT_READERS, WORKSPACE_MANAGERS
 from custody.schemas.proposals import (
     ADDRESS_CHARACTERS,
     FORWARDERS,

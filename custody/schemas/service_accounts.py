@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, StrictInt, StringConstraints
 
-from custody.schemas.call import Call, Way, few
+from custody.schemas.call import USER_MANAGERS, WORKSPACE_MANAGERS, Auth, Call, PermissionName, Way, few
 from custody.schemas.common import (
     Few,
     Int64,
@@ -21,7 +21,6 @@ from custody.schemas.common import (
     WorkspaceRequest,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import USER_MANAGERS, WORKSPACE_MANAGERS, Auth, PermissionName
 
 # In a log or a repository it shows what it is; secret scanners search for such prefixes.
 SECRET_PREFIX: Final = "custody_sa_"  # noqa: S105 - the beginning of each

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StrictBool, StringConstraints
 
 from custody.common.text import require_seen
-from custody.schemas.call import Call, Way
+from custody.schemas.call import ANY_MEMBER, WORKSPACE_MANAGERS, Auth, Call, PermissionName, Way
 from custody.schemas.common import (
     SEEN_PATTERN,
     ApiNetwork,
@@ -25,7 +25,6 @@ from custody.schemas.common import (
     WorkspaceRequest,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import ANY_MEMBER, WORKSPACE_MANAGERS, Auth, PermissionName
 
 # An empty text takes away what is there.
 NameOrNothing = Annotated[

@@ -5,7 +5,15 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from custody.common.text import count
-from custody.schemas.call import Call, Way, many
+from custody.schemas.call import (
+    VAULT_READERS,
+    VAULT_VIEWERS,
+    WORKSPACE_MANAGERS,
+    Call,
+    PermissionName,
+    Way,
+    many,
+)
 from custody.schemas.common import (
     ApiNetwork,
     ChainName,
@@ -31,12 +39,6 @@ from custody.schemas.common import (
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.limits import AssetLimits, CycleFields, VaultLimits
-from custody.schemas.permissions import (
-    VAULT_READERS,
-    VAULT_VIEWERS,
-    WORKSPACE_MANAGERS,
-    PermissionName,
-)
 
 # 15: what a script of compressed keys allows on every device we support (BIP-67; Ledger, Trezor and
 # Coldcard).

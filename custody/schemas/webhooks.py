@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, StrictBool, StringConstraints
 
-from custody.schemas.call import Call, Way, few, pages
+from custody.schemas.call import WORKSPACE_MANAGERS, Call, Way, few, pages
 from custody.schemas.common import (
     Count,
     Done,
@@ -28,7 +28,6 @@ from custody.schemas.common import (
     WorkspaceRequest,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import WORKSPACE_MANAGERS
 
 # All kinds, those of later versions too.
 EVERY_KIND: Final = "*"

@@ -23,10 +23,9 @@ from typing import Any, Final, Generic, TypeVar, cast
 from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
-from custody.schemas.call import Call, Page, Way
+from custody.schemas.call import ANY_MEMBER, Auth, Call, Page, Way
 from custody.schemas.changes import Json
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import ANY_MEMBER, Auth
 from custody.server.errors import (
     CustodyError,
     KeyIsRevoked,

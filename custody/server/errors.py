@@ -20,8 +20,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import ValidationError
 
-from custody.schemas.errors import ErrorCode, FieldError
-from custody.schemas.faults import fault_words
+from custody.schemas.errors import ErrorCode, FieldError, fault_words
 
 MAX_FAULTS = 20
 

@@ -32,7 +32,7 @@ from custody.client.errors import InsecureUrl
 from custody.client.flow import check_url
 from custody.common.private_files import read_bounded, written_by_others
 from custody.schemas.common import IntId, Name
-from custody.schemas.faults import fault_words
+from custody.schemas.errors import fault_words
 from firmware_bridge import Endpoint
 from multisig import FeeRate, MultisigError, Network, decode_address, format_btc, parse_btc
 from signerd.core.checks.table import CHECKS, LOWERABLE

@@ -17,7 +17,7 @@ from pydantic import SecretStr, ValidationError
 from custody.client import ApiError, ClientError, Session, Unreachable
 from custody.client.awaiting import AsyncClient
 from custody.schemas.auth import LoginRequest, LoginResponse, OtpValidateRequest
-from custody.schemas.faults import fault_place, fault_words
+from custody.schemas.errors import fault_place, fault_words
 from signerd.account.config import Config
 from signerd.account.secrets import SecretStore
 from signerd.core.text import said

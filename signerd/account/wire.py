@@ -23,7 +23,7 @@ from custody.client.flow import Core, call
 from custody.common.exchange import HttpReply, HttpRequest, Plan
 from custody.schemas.asset_tokens import Contract
 from custody.schemas.common import Int64, TextId
-from custody.schemas.faults import fault_place, fault_words
+from custody.schemas.errors import fault_place, fault_words
 from custody.schemas.history import CursorText, VaultMovement
 from custody.schemas.proposals import DecodedCall, Proposal, ProposalTrouble
 from custody.schemas.users import WorkspaceInfo

@@ -16,7 +16,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from custody.common.private_files import PRIVATE_FILE
-from custody.schemas.faults import fault_place, fault_words
+from custody.schemas.errors import fault_place, fault_words
 from multisig import Network
 from signerd.account.config import FILE, MAX_CONFIG_BYTES, RULES_FILE
 from signerd.errors import BackupUnreadable

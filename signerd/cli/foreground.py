@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from custody.common.interpreter import settle
 from custody.common.private_files import write_private
 from custody.common.terminal import Prompter, put, say
-from custody.schemas.faults import fault_words
+from custody.schemas.errors import fault_words
 from signerd.account.config import FILE, Config, find_config, load_config
 from signerd.account.secrets import SECRETS_FILE, SecretStore, credential_passphrase
 from signerd.app import open_daemon, secret_store

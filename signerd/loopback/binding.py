@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create
 from starlette.requests import Request
 from starlette.responses import Response
 
-from custody.schemas.faults import fault_place, fault_words
+from custody.schemas.errors import fault_place, fault_words
 from signerd import shapes
 from signerd.api.described import described, header
 from signerd.callers import STRANGER, LoopbackCaller

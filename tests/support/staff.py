@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import PermissionName
 from custody.server.people.staff import store_role
 from custody.server.rules.roles import RoleTemplate
 from multisig import Sats

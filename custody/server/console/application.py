@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from custody.common.pages.serving import HEADERS, Assets
-from custody.schemas.permissions import ANY_MEMBER
+from custody.schemas.call import ANY_MEMBER
 from custody.server.console import (
     account,
     addresses,

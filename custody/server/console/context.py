@@ -19,10 +19,9 @@ from starlette.responses import RedirectResponse, Response
 from custody.common.change_words import nameless_field
 from custody.common.pages.rendering import Fields, Live
 from custody.common.pages.serving import HEADERS, HTML
-from custody.schemas.call import Call, Page, Way
+from custody.schemas.call import Auth, Call, Page, PermissionName, Way
 from custody.schemas.changes import REQUEST_CHANGE, Change, RequestChangeRequest
 from custody.schemas.common import Unreadable
-from custody.schemas.permissions import Auth, PermissionName
 from custody.schemas.users import Organisation, User, WorkspaceEntry
 from custody.server import calls
 from custody.server.calls import Ctx, In, Invocation, Steps, Watched

@@ -15,11 +15,11 @@ from custody.common.change_words import PERMISSION_WORDS
 from custody.common.pages.figures import address
 from custody.common.recipients import reads_as_address, typed_address
 from custody.common.text import name_key, plain
+from custody.schemas.call import PermissionName
 from custody.schemas.common import Priority
 from custody.schemas.history import VAULT_COINS, CoinState
 from custody.schemas.keys import SIGNING_PROFILE_ADDRESS, SigningProfileAddress
 from custody.schemas.limits import MY_LIMITS
-from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import (
     CREATE_PSBT,
     MAX_COINS,

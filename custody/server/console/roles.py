@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from custody.common.change_words import PERMISSION_WORDS
 from custody.common.text import count
+from custody.schemas.call import PermissionName
 from custody.schemas.limits import UPDATE_ROLE_POLICIES
-from custody.schemas.permissions import PermissionName
 from custody.schemas.roles import (
     ADD_PERMISSION_TO_ROLE,
     CREATE_ROLE,

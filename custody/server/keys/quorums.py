@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import ColumnElement, Select, bindparam, exists, func, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.permissions import VAULT_VIEWERS, PermissionName
+from custody.schemas.call import VAULT_VIEWERS, PermissionName
 from custody.server.errors import StateConflict
 from custody.server.store.models import (
     ChainCoinRow,

@@ -7,8 +7,8 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import keys as wire
+from custody.schemas.call import PermissionName
 from custody.schemas.keys import REVOKE_KEY, RevokedReason
-from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus, TxType
 from custody.server.calls import Ctx, serves
 from custody.server.errors import (

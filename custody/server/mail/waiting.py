@@ -13,8 +13,8 @@ from sqlalchemy import Select, String, cast, exists, select
 from sqlalchemy.orm import Session
 
 from custody.common.text import btc
+from custody.schemas.call import PermissionName
 from custody.schemas.changes import ChangeStatus
-from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus
 from custody.server.jobs.outbox import Again, Finish, JobDone, Task, enqueue_new
 from custody.server.mail.jobs import WAITING, one_line, plain, sent

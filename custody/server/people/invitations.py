@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
+from custody.schemas.call import PermissionName
 from custody.schemas.common import Listed, WorkspaceQuery
 from custody.schemas.members import (
     ACCEPT_INVITE,
@@ -27,7 +28,6 @@ from custody.schemas.members import (
     RevokeInviteRequest,
 )
 from custody.schemas.members import InvitationStatus as Status
-from custody.schemas.permissions import PermissionName
 from custody.server.audit.log import AuditLog
 from custody.server.calls import Ctx, serves
 from custody.server.errors import NotFound, PermissionDenied, StateConflict

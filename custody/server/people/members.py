@@ -12,6 +12,7 @@ from typing import Any, Final
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
+from custody.schemas.call import ANY_MEMBER, PermissionName
 from custody.schemas.common import Done, Listed, NullTime, WorkspaceQuery
 from custody.schemas.members import (
     ADD_WORKSPACE_TO_USER,
@@ -26,7 +27,6 @@ from custody.schemas.members import (
     Member,
     RemoveUserRequest,
 )
-from custody.schemas.permissions import ANY_MEMBER, PermissionName
 from custody.server.calls import Ctx, serves
 from custody.server.errors import NotFound
 from custody.server.keys.quorums import SAYS_SHORT, SHORT, require_quorums, vaults_left_short

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from custody.common.text import name_key
-from custody.schemas.call import Page
+from custody.schemas.call import ANY_MEMBER, Page
 from custody.schemas.common import NullInt64, Unreadable
 from custody.schemas.onboarding import (
     ONBOARDING_REQUESTS,
@@ -25,7 +25,6 @@ from custody.schemas.onboarding import (
     SubmitOnboardingRequest,
 )
 from custody.schemas.onboarding import OnboardingStatus as Status
-from custody.schemas.permissions import ANY_MEMBER
 from custody.schemas.users import (
     CREATE_WORKSPACE,
     UPDATE_WORKSPACE,

@@ -7,8 +7,8 @@ from sqlalchemy import bindparam, exists, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import users as wire
+from custody.schemas.call import PermissionName
 from custody.schemas.common import NullTime
-from custody.schemas.permissions import PermissionName
 from custody.server.errors import NotFound, PermissionDenied, StateConflict, Unauthenticated
 from custody.server.people.staff import is_owner_of, membership_of, role_shape
 from custody.server.rules.audit import Event

@@ -12,9 +12,9 @@ from typing import Any
 from sqlalchemy import delete, func, select
 
 from custody.common.text import btc, count, name_key
+from custody.schemas.call import PermissionName
 from custody.schemas.common import Done, Listed, WorkspaceQuery
 from custody.schemas.members import InvitationStatus
-from custody.schemas.permissions import PermissionName
 from custody.schemas.roles import (
     ADD_PERMISSION_TO_ROLE,
     CREATE_ROLE,

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from custody.common.text import btc
 from custody.schemas import users as wire
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import PermissionName
 from custody.server.errors import LastAdmin, NotFound, PermissionDenied
 from custody.server.limits.stored import Policies
 from custody.server.rules.credentials import WorkspaceAccess

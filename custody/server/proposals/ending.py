@@ -12,7 +12,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.permissions import WORKSPACE_MANAGERS
+from custody.schemas.call import WORKSPACE_MANAGERS
 from custody.schemas.proposals import (
     CANCEL_PSBT,
     CancelPsbtRequest,

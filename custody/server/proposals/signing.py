@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Select, and_, bindparam, func, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import PermissionName
 from custody.schemas.proposals import SIGN_PSBT, SignPsbtRequest, SignPsbtResponse, TxType
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.calls import Ctx, In, Steps, serves_in_parts

@@ -19,7 +19,7 @@ from hmac import compare_digest
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import PermissionName
 from custody.schemas.service_accounts import SECRET_PREFIX, read_network
 from custody.server.errors import Invalid
 from custody.server.rules.ports import RandomBytes

@@ -6,7 +6,7 @@ By changing roles and members, a member must not be able to do more than they ma
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import PermissionName
 from custody.server.errors import LastAdmin, PermissionDenied
 from multisig.units import MAX_MONEY, Sats
 

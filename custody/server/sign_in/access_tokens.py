@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import PermissionName
 from custody.server.audit.log import AuditLog
 from custody.server.errors import (
     NoRoleOpens,

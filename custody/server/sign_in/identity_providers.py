@@ -18,6 +18,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.auth import RefreshResponse
+from custody.schemas.call import PermissionName
 from custody.schemas.common import Listed, WorkspaceQuery, WorkspaceRequest
 from custody.schemas.identity_providers import (
     IDENTITY_LINKS,
@@ -32,7 +33,6 @@ from custody.schemas.identity_providers import (
     UnlinkIdentityRequest,
     UpdateIdentityProviderRequest,
 )
-from custody.schemas.permissions import PermissionName
 from custody.server.calls import Ctx, In, Steps, serves
 from custody.server.errors import (
     IdentityRefused,

@@ -19,7 +19,7 @@ from custody.schemas.asset_tokens import (
     ResubmitCallResponse,
     TextArg,
 )
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import PermissionName
 from custody.schemas.proposals import PsbtPreview, TxType
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
 from custody.server.errors import CallNotStalled, DeploymentNotConfirmed, PermissionDenied

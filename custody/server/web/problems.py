@@ -11,8 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from custody.common.exchange import phrase_of
-from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, FieldError, Problem
-from custody.schemas.faults import fault_words
+from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, FieldError, Problem, fault_words
 from custody.server.errors import MAX_FAULTS, CustodyError, fault
 from custody.server.web.http import UnclearJson
 

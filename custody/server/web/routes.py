@@ -20,11 +20,10 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.exceptions import HTTPException
 
 from custody.schemas.auth import LOGOUT, REFRESH_COOKIE, LoginResponse, RefreshResponse
-from custody.schemas.call import Call, SignedBody, Way
+from custody.schemas.call import Auth, Call, SignedBody, Way
 from custody.schemas.calls import CALLS
 from custody.schemas.common import MAX_INT64, QueryId, build_shapes
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, Problem
-from custody.schemas.permissions import Auth
 from custody.server import nouns  # noqa: F401 - its functions serve the calls
 from custody.server.calls import Invocation, answer, known_as, record_refusal
 from custody.server.errors import (

@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from custody.common.pages.rendering import FORM, Fields, Live, Templates
 from custody.common.pages.serving import HEADERS, HTML, Assets
-from custody.schemas.faults import fault_place, fault_words
+from custody.schemas.errors import fault_place, fault_words
 from signerd import shapes
 from signerd.api.described import described
 from signerd.callers import CallerKind, LoopbackCaller, Right

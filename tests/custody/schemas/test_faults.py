@@ -12,7 +12,7 @@ import custody.schemas
 import signerd.shapes
 from custody.schemas.asset_tokens import CallContractRequest
 from custody.schemas.auth import LoginRequest
-from custody.schemas.faults import fault_place, fault_words
+from custody.schemas.errors import fault_place, fault_words
 from custody.schemas.proposals import CreatePsbtRequest
 from signerd.account.config import Config
 

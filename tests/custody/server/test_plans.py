@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import event, insert, select, text
 
+from custody.schemas.call import PermissionName
 from custody.schemas.history import VAULT_COINS, VAULT_HISTORY, VaultCoinsQuery, VaultHistoryQuery
 from custody.schemas.logs import LogsQuery
-from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus, PsbtQuery
 from custody.schemas.vaults import LIST_WALLETS, VaultsQuery
 from custody.server.audit.calls import logs

@@ -9,8 +9,7 @@ from typing import Any
 
 from sqlalchemy import delete
 
-from custody.schemas.call import Call
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import Call, PermissionName
 from custody.server.calls import Ctx
 from custody.server.people.organisations import found_workspace
 from custody.server.people.staff import store_role

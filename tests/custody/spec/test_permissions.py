@@ -5,9 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from custody.schemas.call import Call, Way
+from custody.schemas.call import Auth, Call, PermissionName, Way
 from custody.schemas.calls import CALLS
-from custody.schemas.permissions import Auth, PermissionName
 from custody.server.rules.roles import EVERY_PERMISSION
 from tests.custody.spec.staging import Stage
 from tests.support.custody import ok

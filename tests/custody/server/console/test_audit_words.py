@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from markupsafe import Markup, escape
 
 from custody.common.text import plain
+from custody.schemas.call import Auth
 from custody.schemas.calls import CALLS
 from custody.schemas.logs import AuditLogEntry
-from custody.schemas.permissions import Auth
 from custody.server import address_book
 from custody.server.calls import REFUSALS, REFUSED
 from custody.server.console.audit import recipient_words, row_words, stored_words

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from custody.schemas.auth import REFRESH_COOKIE
+from custody.schemas.call import Auth
 from custody.schemas.calls import CALLS
-from custody.schemas.permissions import Auth
 from custody.server.console.application import ROOT, ROWS
 from custody.server.sign_in.identity_providers import CALLBACK
 from custody.server.store.models import OtpChallengeRow, SignInSessionRow

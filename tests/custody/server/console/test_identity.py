@@ -15,9 +15,8 @@ import pytest
 from sqlalchemy import select
 
 from custody.schemas.auth import REFRESH_COOKIE
-from custody.schemas.call import Way
+from custody.schemas.call import Auth, PermissionName, Way
 from custody.schemas.calls import CALLS
-from custody.schemas.permissions import Auth, PermissionName
 from custody.server.calls import make_in_parts
 from custody.server.console.application import ROOT, ROWS
 from custody.server.console.proposals import CHANGES

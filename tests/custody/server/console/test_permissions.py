@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import PermissionName
 from custody.server.console.application import ROOT, ROWS
 from custody.server.console.table import Row
 from tests.support.console import forms_of

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import false, or_, select
 
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import PermissionName
 from custody.server.keys.quorums import vaults_left_short
 from custody.server.store.models import KeyRow, MembershipRow, RoleRow, TokenCellRow, VaultRow, VaultSignerRow
 from custody.server.vaults.stored import address_script

@@ -5,7 +5,7 @@ away.
 import pytest
 from sqlalchemy import delete, select
 
-from custody.schemas.permissions import PermissionName as P
+from custody.schemas.call import PermissionName as P
 from custody.server.audit.verification import read_through
 from custody.server.store.models import AuditEventRow, MembershipRow
 from tests.support.custody import Desk, ok, refused

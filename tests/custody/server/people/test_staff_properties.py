@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlalchemy import update
 
-from custody.schemas.call import Call
+from custody.schemas.call import Call, PermissionName
 from custody.schemas.members import (
     ADD_WORKSPACE_TO_USER,
     CHANGE_USER_ROLE,
@@ -25,7 +25,6 @@ from custody.schemas.members import (
     LeaveWorkspaceRequest,
     RemoveUserRequest,
 )
-from custody.schemas.permissions import PermissionName
 from custody.schemas.roles import (
     ADD_PERMISSION_TO_ROLE,
     CREATE_ROLE,

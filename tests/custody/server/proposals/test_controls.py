@@ -6,7 +6,7 @@ from itertools import combinations_with_replacement
 import pytest
 from sqlalchemy import select
 
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import PermissionName
 from custody.server.store.models import CoinLockRow, KeyRow, MembershipRow
 from tests.support.custody import CAFE, SHOP, SIGNERS, ok, refused
 from tests.support.profiles import grant

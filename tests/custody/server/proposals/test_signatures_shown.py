@@ -4,7 +4,7 @@
 
 import pytest
 
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import PermissionName
 from multisig import Psbt
 from signerd.core.values import identity_of
 from tests.support.custody import SIGNERS, ok

@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.schemas.permissions import PermissionName as P
+from custody.schemas.call import PermissionName as P
 from custody.server.errors import LastAdmin, PermissionDenied
 from custody.server.rules.roles import (
     ADMINISTRATOR,

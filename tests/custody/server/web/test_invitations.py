@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import PermissionName
 from custody.server.people import invitations as service
 from custody.server.rules.roles import EVERY_PERMISSION
 from custody.server.store.models import InvitationRow, MembershipRow, RolePermissionRow, UserRow

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from sqlalchemy import select
 
 from custody.common.terminal import Exit
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import PermissionName
 from custody.server.cli import app
 from custody.server.store.models import AuditEventRow, MembershipRow
 from multisig import Psbt

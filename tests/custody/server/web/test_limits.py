@@ -5,7 +5,7 @@ above their own.
 import httpx
 import pytest
 
-from custody.schemas.permissions import PermissionName as P
+from custody.schemas.call import PermissionName as P
 from tests.support.accounts import CAROL, register, sign_in
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World, plain_vault

@@ -4,7 +4,7 @@ record.
 
 import pytest
 
-from custody.schemas.permissions import PermissionName as P
+from custody.schemas.call import PermissionName as P
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World
 from tests.support.staff import Someone, add_role, add_someone, admit, change_role, remove

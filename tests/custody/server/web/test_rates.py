@@ -8,7 +8,7 @@ import pytest
 
 from custody.schemas import calls
 from custody.schemas.auth import LOGOUT
-from custody.schemas.permissions import Auth
+from custody.schemas.call import Auth
 from custody.schemas.vaults import FREEZE_VAULT
 from custody.server.requests.rates import MAX_LONG_POLLS, RESERVED_PER_MINUTE
 from tests.support.cluster import until

@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.schemas.permissions import PermissionName as P
+from custody.schemas.call import PermissionName as P
 from custody.server.errors import PolicyUnavailable
 from custody.server.limits.stored import Policies
 from custody.server.people import roles as service

@@ -11,9 +11,8 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from starlette.types import Message
 
-from custody.schemas.call import Call
+from custody.schemas.call import Auth, Call
 from custody.schemas.calls import CALLS
-from custody.schemas.permissions import Auth
 from custody.server.web.routes import SMALL_BODY_BYTES, Guarded
 from tests.support.custody import refused
 from tests.support.platform import As, World, open_world

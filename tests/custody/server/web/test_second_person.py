@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import PermissionName
 from custody.server.rules.roles import EVERY_PERMISSION, KEPT
 from custody.server.second_person import changes
 from custody.server.second_person.changes import change_expiry

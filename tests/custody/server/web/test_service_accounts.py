@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import PermissionName
 from custody.server.people import service_accounts
 from custody.server.people.service_accounts import SECRETS
 from custody.server.rules.credentials import NEVER_GIVEN

@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.schemas.permissions import PermissionName as P
+from custody.schemas.call import PermissionName as P
 from custody.server.people import organisations
 from multisig import Network
 from tests.support.custody import ok, refused
