@@ -34,18 +34,20 @@ MAX_ENTRIES = 10_000
 
 
 _IS_THERE = "Rename the entry that is there, or choose another name."
-ENTRY = "entry {entry}, {address}, named {name}"
 
 
-ADDED = Event("ADDRESS_ADDED", ENTRY, "put {name} in the address book: {address}", Category.ADDRESS_BOOK)
+ADDED = Event(
+    "ADDRESS_ADDED", "put {name} in the address book: {address} // entry {entry}", Category.ADDRESS_BOOK
+)
 RENAMED = Event(
     "ADDRESS_RENAMED",
-    ENTRY,
-    "renamed an entry of the address book to {name}: {address}",
+    "renamed an entry of the address book to {name}: {address} // entry {entry}",
     Category.ADDRESS_BOOK,
 )
 REMOVED = Event(
-    "ADDRESS_REMOVED", ENTRY, "took {name} out of the address book: {address}", Category.ADDRESS_BOOK
+    "ADDRESS_REMOVED",
+    "took {name} out of the address book: {address} // entry {entry}",
+    Category.ADDRESS_BOOK,
 )
 
 

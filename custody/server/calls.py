@@ -66,7 +66,7 @@ REFUSALS: Final = (
 )
 # By the error's code: why the caller was refused.
 REFUSED: Final = {
-    code: Event(code, "{method} {tried}", f"tried to {{tried}}, and was refused: {words}", Category.ACCESS)
+    code: Event(code, f"tried to {{tried}}, and was refused: {words} // {{method}}", Category.ACCESS)
     for code, words in {
         ErrorCode.PERMISSION_DENIED: "they have no permission for it",
         ErrorCode.NOT_ORG_MEMBER: "they are no member of the organisation",

@@ -76,9 +76,7 @@ AMOUNTS: Final = (
 
 
 REPORTED = Event(
-    "PURCHASE_REPORTED",
-    "purchase {purchase} is {status}, of user [{user}|unknown]",
-    category=Category.PURCHASES,
+    "PURCHASE_REPORTED", "// purchase {purchase} is {status}, of [{user}|an unknown user]", Category.PURCHASES
 )
 UPDATED = replace(REPORTED, action="PURCHASE_UPDATED")
 

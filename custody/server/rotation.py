@@ -19,8 +19,8 @@ from custody.server.secrets import Purpose, Secrets
 from custody.server.store import Store
 from custody.server.store.models import CredentialRow, IdentityProviderRow, WebhookRow
 
-SECRET_ROTATED = Event("SECRET_ROTATED", "{purpose}", category=Category.ACCESS)
-OLD_DROPPED = Event("OLD_SECRETS_DROPPED", "{purpose}", category=Category.ACCESS)
+SECRET_ROTATED = Event("SECRET_ROTATED", "// {purpose}", Category.ACCESS)
+OLD_DROPPED = Event("OLD_SECRETS_DROPPED", "// {purpose}", Category.ACCESS)
 
 # The columns with what each of these encrypts. A rotation encrypts them anew.
 SEALED: Final[Mapping[Purpose, Sequence[InstrumentedAttribute[Any]]]] = {

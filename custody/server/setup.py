@@ -20,8 +20,8 @@ from custody.server.store.models import RoleRow, WorkspaceRow
 from custody.server.vaults.stored import place_of
 from multisig import Network
 
-APPOINTED = Event("OPERATOR_APPOINTED", "user {user}")
-DISMISSED = Event("OPERATOR_DISMISSED", "user {user}")
+APPOINTED = Event("OPERATOR_APPOINTED", "// {user}")
+DISMISSED = Event("OPERATOR_DISMISSED", "// {user}")
 
 
 class NewPerson(Request):

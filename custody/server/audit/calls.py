@@ -56,8 +56,8 @@ from custody.server.store.store import going_on
 MAX_EXPORT_ROWS: Final = 50_000
 
 
-_WHAT: Final = "{rows} rows[, from {from_day}][, to {to_day}][, category {category}][, user {user}]"
-EXPORTED = Event("EXPORTED", _WHAT, "exported the audit log: " + _WHAT, Category.AUDIT)
+_WHAT: Final = "{rows} rows[, from {from_day}][, to {to_day}][, category {category}][, of {user}]"
+EXPORTED = Event("EXPORTED", "exported the audit log: " + _WHAT, Category.AUDIT)
 
 
 @serves(LOGS)

@@ -32,7 +32,7 @@ INTERVAL: Final = timedelta(minutes=10)
 ROWS: Final = 100
 _HEX: Final = re.compile("[0-9a-f]{64}")
 SIGNED: Final = Event(
-    "CHECKPOINT_SIGNED", "series {series}, number {number}, digest {digest}", category=Category.AUDIT
+    "CHECKPOINT_SIGNED", "// series {series}, number {number}, digest {digest}", Category.AUDIT
 )
 
 

@@ -44,12 +44,10 @@ CHALLENGE_LIFETIME = timedelta(minutes=10)
 MAX_OPEN_CHALLENGES = 20
 SUPERSEDED: RevokedReason = "superseded"
 REGISTERED = Event(
-    "KEY_REGISTERED",
-    "key {key}, {network}, fingerprint {fingerprint}, {added} accounts",
-    category=Category.KEYS,
+    "KEY_REGISTERED", "// key {key}, {network}, fingerprint {fingerprint}, {added} accounts", Category.KEYS
 )
-TOPPED_UP = Event("KEY_ACCOUNTS_ADDED", "key {key}, {added} accounts", category=Category.KEYS)
-REPLACED = Event("KEY_REVOKED", "key {key} superseded", category=Category.KEYS)
+TOPPED_UP = Event("KEY_ACCOUNTS_ADDED", "// key {key}, {added} accounts", Category.KEYS)
+REPLACED = Event("KEY_REVOKED", "// key {key} superseded", Category.KEYS)
 
 
 @serves(KEY_CHALLENGE)

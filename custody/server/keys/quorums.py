@@ -23,8 +23,7 @@ from custody.server.vaults.stored import address_script
 from multisig.tokens.machine import Cell
 
 # Of a forced change, in an `Event`.
-SHORT: Final = "[; too few signers are left in vault {short_vaults}]"
-SAYS_SHORT: Final = "[; too few signers are left in {short_vaults}]"
+SHORT: Final = "[; too few signers are left in {short_vaults}]"
 # These are of the key in the vault's script: another key of the same member does not count.
 _LIVE = KeyRow.status == "active"
 _SUPERSEDED = KeyRow.revoked_reason == "superseded"

@@ -39,11 +39,11 @@ from custody.server.webhooks.events import event_data, tell_revoked
 from multisig import Psbt
 
 NO_KEY: Final = "There is no such key."
-REVOKED = Event("KEY_REVOKED", "key {key} of user {user}, {reason}" + SHORT, category=Category.KEYS)
+REVOKED = Event("KEY_REVOKED", "// key {key} of {user}, {reason}" + SHORT, Category.KEYS)
 WITHDRAWN = Event(
     "SIGNATURE_WITHDRAWN",
-    "proposal {proposal}, key {key} is lost[; all {signers} signers of the proof sign it again]",
-    "The approval of the proposal {proposal} by a lost key no longer counts",
+    "The approval of the proposal {proposal} by a lost key no longer counts"
+    " // key {key}[, all {signers} signers of the proof sign it again]",
     Category.SIGNING,
 )
 

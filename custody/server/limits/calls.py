@@ -64,13 +64,10 @@ from custody.server.vaults.stored import vault_in
 from multisig import InvalidAmount, Sats, parse_btc
 
 ROLE_REPLACED = Event(
-    "ROLE_POLICY_REPLACED",
-    "role {role}: {limit}; now {new_limit}",
-    "changed the limit of each member of the role {role} from {limit} to {new_limit}",
+    "ROLE_POLICY_REPLACED", "changed the limit of each member of the role {role} from {limit} to {new_limit}"
 )
 VAULT_REPLACED = Event(
     "VAULT_POLICY_REPLACED",
-    "vault {vault}: {limit}; now {new_limit}",
     "changed the limit of the vault {vault} from {limit} to {new_limit}",
     Category.VAULTS,
 )

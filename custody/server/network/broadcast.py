@@ -38,26 +38,14 @@ from multisig import Transaction
 log = structlog.get_logger()
 
 SENT = Event(
-    "TRANSACTION_BROADCAST",
-    "proposal {proposal}, tx {txid}",
-    "sent the proposal {proposal} to the network",
-    Category.CHAIN,
+    "TRANSACTION_BROADCAST", "sent the proposal {proposal} to the network // tx {txid}", Category.CHAIN
 )
 STALLED = Event(
-    "BROADCAST_STALLED",
-    "proposal {proposal}, {code}",
-    "could not send the proposal {proposal} to the network yet: {code}",
-    Category.CHAIN,
+    "BROADCAST_STALLED", "could not send the proposal {proposal} to the network yet: {code}", Category.CHAIN
 )
-REFUSED = Event(
-    "BROADCAST_REFUSED",
-    "proposal {proposal}, {code}",
-    "The network refused the proposal {proposal}: {code}",
-    Category.CHAIN,
-)
+REFUSED = Event("BROADCAST_REFUSED", "The network refused the proposal {proposal}: {code}", Category.CHAIN)
 OUTBID = Event(
     "PROPOSAL_REPLACED",
-    "proposal {proposal}, a newer version is on the network: {newer_proposal}",
     "A newer version of the proposal {proposal} is on the network: {newer_proposal}",
     Category.CHAIN,
 )

@@ -51,8 +51,7 @@ SEEN = frozenset({Observation.IN_MEMPOOL, Observation.MINED, Observation.MINED_E
 # ``cause``: the event of the chain.
 COINS_RELEASED = Event(
     "CANCELLED_COINS_RELEASED",
-    "proposal {proposal}, {cause}",
-    "The coins of the proposal {proposal}, which was cancelled, are free",
+    "The coins of the proposal {proposal}, which was cancelled, are free // {cause}",
     Category.CHAIN,
 )
 _WORDS = {
@@ -68,17 +67,15 @@ _WORDS = {
 MOVED = {
     status: Event(
         f"PROPOSAL_{status.value}",
-        "proposal {proposal}, {cause}",
-        f"found the proposal {{proposal}} {_WORDS.get(status, status.value.lower())}",
+        f"found the proposal {{proposal}} {_WORDS.get(status, status.value.lower())} // {{cause}}",
         Category.CHAIN,
     )
     for status in Status
 } | {
     Status.INVALIDATED: Event(
         "PROPOSAL_INVALIDATED",
-        "proposal {proposal}, {cause}[, {winner_proposal} is confirmed]",
         "found the proposal {proposal} no longer possible"
-        "[: {winner_proposal} is confirmed in its place|: its coins are gone]",
+        "[: {winner_proposal} is confirmed in its place|: its coins are gone] // {cause}",
         Category.CHAIN,
     )
 }

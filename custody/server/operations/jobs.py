@@ -23,9 +23,9 @@ ENDLESS: Final = frozenset({BROADCAST})
 MAX_JOBS: Final = 100
 
 
-_JOB: Final = "job {job}, {kind} of {subject}"
-RETRIED = Event("JOB_RETRIED", _JOB, category=Category.JOBS)
-DISCARDED = Event("JOB_DISCARDED", _JOB, category=Category.JOBS)
+_JOB: Final = "// job {job}, {kind} of {subject}"
+RETRIED = Event("JOB_RETRIED", _JOB, Category.JOBS)
+DISCARDED = Event("JOB_DISCARDED", _JOB, Category.JOBS)
 
 
 class JobState(StrEnum):

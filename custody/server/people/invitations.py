@@ -58,14 +58,22 @@ MAX_PENDING_IN_WORKSPACE = 100
 # a mailbox.
 ORGANISATION_RATE = (100, timedelta(hours=1))
 ADDRESS_RATE = (5, timedelta(days=1))
-INVITATION = "invitation {invitation} for {email}, with role {role}"
 
 
-SENT = Event("INVITATION_SENT", INVITATION, "invited {email} with the role {role}")
-ACCEPTED = Event("INVITATION_ACCEPTED", INVITATION, "accepted the invitation, with the role {role}")
-DECLINED = Event("INVITATION_DECLINED", INVITATION, "declined the invitation of {email}")
-REVOKED = Event("INVITATION_REVOKED", INVITATION, "took back the invitation of {email}")
-EXPIRED = Event("INVITATION_EXPIRED", INVITATION, "The invitation of {email} expired")
+SENT = Event("INVITATION_SENT", "invited {email} with the role {role} // invitation {invitation}")
+ACCEPTED = Event(
+    "INVITATION_ACCEPTED",
+    "accepted the invitation, with the role {role} // invitation {invitation}, email {email}",
+)
+DECLINED = Event(
+    "INVITATION_DECLINED", "declined the invitation of {email} // invitation {invitation}, role {role}"
+)
+REVOKED = Event(
+    "INVITATION_REVOKED", "took back the invitation of {email} // invitation {invitation}, role {role}"
+)
+EXPIRED = Event(
+    "INVITATION_EXPIRED", "The invitation of {email} expired // invitation {invitation}, role {role}"
+)
 _IN_WORDS = {
     Status.ACCEPTED: "was accepted already",
     Status.DECLINED: "was declined",

@@ -29,7 +29,7 @@ from custody.schemas.members import (
 )
 from custody.server.calls import Ctx, serves
 from custody.server.errors import NotFound
-from custody.server.keys.quorums import SAYS_SHORT, SHORT, require_quorums, vaults_left_short
+from custody.server.keys.quorums import SHORT, require_quorums, vaults_left_short
 from custody.server.people.invitations import withdraw_offer
 from custody.server.people.people import (
     MEMBER_ADDED,
@@ -54,15 +54,10 @@ from custody.server.shown import shape_of, shown
 from custody.server.sign_in.identity_providers import end_link
 from custody.server.store.models import KeyRow, MembershipRow, RoleRow, UserRow, VaultRow
 
-ROLE_CHANGED = Event(
-    "MEMBER_ROLE_CHANGED",
-    "user {user} from role {role} to role {new_role}" + SHORT,
-    "changed the role of {user} from {role} to {new_role}" + SAYS_SHORT,
-)
-_LEFT: Final = "user {user} with role {role}" + SHORT + "[; service accounts revoked: {accounts}]"
-_SAYS_MORE: Final = SAYS_SHORT + "[; their programs were revoked: {accounts}]"
-REMOVED = Event("MEMBER_REMOVED", _LEFT, "removed {user}, who had the role {role}" + _SAYS_MORE)
-LEFT = Event("MEMBER_LEFT", _LEFT, "left the workspace" + _SAYS_MORE)
+ROLE_CHANGED = Event("MEMBER_ROLE_CHANGED", "changed the role of {user} from {role} to {new_role}" + SHORT)
+_SAYS_MORE: Final = SHORT + "[; their programs were revoked: {accounts}]"
+REMOVED = Event("MEMBER_REMOVED", "removed {user}, who had the role {role}" + _SAYS_MORE)
+LEFT = Event("MEMBER_LEFT", "left the workspace" + _SAYS_MORE + " // {user}, role {role}")
 
 
 @serves(MEMBERS)

@@ -55,24 +55,20 @@ REQUESTS_PER_WINDOW = 10
 REQUESTS_WINDOW = timedelta(days=1)
 HINT_DECIDED = "Change the organisation itself where it was approved; the requester may send another request."
 NO_NOTE = "none was given"
-REQUEST = "request {request} of user {user} for {name}"
-REQUESTED = Event("ONBOARDING_REQUESTED", REQUEST, category=Category.ONBOARDING)
+REQUEST = "// request {request} of {user} for {name}"
+REQUESTED = Event("ONBOARDING_REQUESTED", REQUEST, Category.ONBOARDING)
 DECIDED = {
-    status: Event(f"ONBOARDING_{status.name}", REQUEST, category=Category.ONBOARDING)
+    status: Event(f"ONBOARDING_{status.name}", REQUEST, Category.ONBOARDING)
     for status in (Status.APPROVED, Status.REJECTED)
 }
 # A sign-in reads all of a member's workspaces.
 MAX_WORKSPACES = 100
 ORGANISATION_CREATED = Event(
-    "ORGANISATION_CREATED", "organisation {organisation}, named {name}[, for user {user}]"
+    "ORGANISATION_CREATED", "// organisation {organisation}, named {name}[, for {user}]"
 )
-CREATED = Event(
-    "WORKSPACE_CREATED", "workspace {workspace}, named {name}, on {network}", "made the workspace {name}"
-)
-RENAMED = Event(
-    "WORKSPACE_UPDATED", "named {name}; now {new_name}", "renamed the workspace {name} to {new_name}"
-)
-DESCRIBED = Event("WORKSPACE_UPDATED", "described anew", "changed the workspace's description")
+CREATED = Event("WORKSPACE_CREATED", "made the workspace {name} // workspace {workspace}, network {network}")
+RENAMED = Event("WORKSPACE_UPDATED", "renamed the workspace {name} to {new_name}")
+DESCRIBED = Event("WORKSPACE_UPDATED", "changed the workspace's description")
 
 
 def found_organisation(ctx: Ctx, name: str, *, user_id: int | None = None) -> OrganisationRow:

@@ -81,7 +81,7 @@ def user_record(db: Session, user_id: int, caller: Caller | None = None) -> wire
     )
 
 
-MEMBER_ADDED = Event("MEMBER_ADDED", "user {user} with role {role}", "added {user} with the role {role}")
+MEMBER_ADDED = Event("MEMBER_ADDED", "added {user} with the role {role}")
 
 
 def add_membership(db: Session, now: datetime, user_id: int, workspace_id: int, role_id: int) -> int:

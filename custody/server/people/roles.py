@@ -31,7 +31,7 @@ from custody.schemas.roles import (
 )
 from custody.server.calls import Ctx, serves
 from custody.server.errors import Invalid, PolicyUnavailable, StateConflict
-from custody.server.keys.quorums import SAYS_SHORT, SHORT, require_quorums, vaults_left_short
+from custody.server.keys.quorums import SHORT, require_quorums, vaults_left_short
 from custody.server.people.staff import (
     count_members,
     permissions_of,
@@ -54,21 +54,13 @@ from custody.server.store.models import InvitationRow, MembershipRow, RolePermis
 from multisig import InvalidAmount, Sats, parse_btc
 
 CREATED = Event(
-    "ROLE_CREATED",
-    "role {role}, named {name}, with {rights}; {limit}",
-    "made the role {name}, whose members each pay at most {limit}: {rights}",
+    "ROLE_CREATED", "made the role {name}, whose members each pay at most {limit}: {rights} // role {role}"
 )
-RENAMED = Event(
-    "ROLE_UPDATED", "role {role}, named {name}; now {new_name}", "renamed the role {name} to {new_name}"
-)
-DESCRIBED = Event("ROLE_UPDATED", "role {role}, described anew", "changed the description of the role {role}")
-DELETED = Event("ROLE_DELETED", "role {role}, named {name}", "deleted the role {name}")
-ADDED = Event("PERMISSION_ADDED", "role {role}, {rights}", "gave the role {role} the permission: {rights}")
-REMOVED = Event(
-    "PERMISSION_REMOVED",
-    "role {role}, {rights}" + SHORT,
-    "took a permission from the role {role}: {rights}" + SAYS_SHORT,
-)
+RENAMED = Event("ROLE_UPDATED", "renamed the role {name} to {new_name} // role {role}")
+DESCRIBED = Event("ROLE_UPDATED", "changed the description of the role {role}")
+DELETED = Event("ROLE_DELETED", "deleted the role {name} // role {role}")
+ADDED = Event("PERMISSION_ADDED", "gave the role {role} the permission: {rights}")
+REMOVED = Event("PERMISSION_REMOVED", "took a permission from the role {role}: {rights}" + SHORT)
 
 
 @serves(ROLES)

@@ -38,15 +38,19 @@ MAX_SHOWN: Final = 200
 # New secrets of one maker: each sends them a mail.
 SECRETS: Final = 20
 SECRETS_WINDOW: Final = timedelta(hours=1)
-_PROGRAM: Final = "service account {account} ({name}), "
-_TERMS: Final = _PROGRAM + "may {rights} from {networks} until {end}"
-CREATED = Event("SERVICE_ACCOUNT_CREATED", _TERMS, "made the program {name}")
-CHANGED = Event("SERVICE_ACCOUNT_CHANGED", _TERMS, "changed the program {name}")
+CREATED = Event(
+    "SERVICE_ACCOUNT_CREATED",
+    "made the program {name} // account {account}, rights {rights}, networks {networks}, end {end}",
+)
+CHANGED = Event(
+    "SERVICE_ACCOUNT_CHANGED",
+    "changed the program {name} // account {account}, rights {rights}, networks {networks}, end {end}",
+)
 _FORMER: Final = "[the one before is good for {hours} hours|no other one is good]"
 SECRET_MADE = Event(
-    "SERVICE_SECRET_MADE", _PROGRAM + _FORMER, "made a new secret of the program {name}: " + _FORMER
+    "SERVICE_SECRET_MADE", "made a new secret of the program {name}: " + _FORMER + " // account {account}"
 )
-REVOKED = Event("SERVICE_ACCOUNT_REVOKED", _PROGRAM + "of user {user}", "revoked the program {name}")
+REVOKED = Event("SERVICE_ACCOUNT_REVOKED", "revoked the program {name} // account {account}, {user}")
 
 
 @serves(SERVICE_ACCOUNTS)

@@ -20,11 +20,11 @@ from custody.server.rules.audit import Event
 from custody.server.store.models import UserRow
 
 # The names of the changed fields, not their values, which are personal.
-UPDATED = Event("USER_INFO_UPDATED", "{fields}")
-DEFAULT_CHANGED = Event("DEFAULT_WORKSPACE_CHANGED", "workspace {workspace}")
+UPDATED = Event("USER_INFO_UPDATED", "// {fields}")
+DEFAULT_CHANGED = Event("DEFAULT_WORKSPACE_CHANGED", "// workspace {workspace}")
 MAILS_CHANGED = Event(
     "MAIL_SETTINGS_CHANGED",
-    "mailed [{waiting}when something waits|never when something waits], [{amounts}with|without] amounts",
+    "// mailed [{waiting}when something waits|never when something waits], [{amounts}with|without] amounts",
 )
 
 

@@ -43,28 +43,20 @@ from custody.server.vaults.stored import address_script, place_of
 _COINS: Final = "its coins [{kept}stay locked|are free]"
 CANCELLED = Event(
     "PROPOSAL_CANCELLED",
-    "proposal {proposal}, {signatures} signatures are out, " + _COINS,
-    "cancelled the proposal {proposal}: " + _COINS,
+    "cancelled the proposal {proposal}: " + _COINS + " // {signatures} signatures are out",
     Category.PROPOSALS,
 )
 RELEASED_AT_EXPIRY = Event(
     "CANCELLED_COINS_RELEASED",
-    "proposal {proposal}[{at_expiry}, at its expiry]",
-    "The coins of the proposal {proposal}, which was cancelled, are free",
+    "The coins of the proposal {proposal}, which was cancelled, are free // [{at_expiry}at its expiry]",
     Category.PROPOSALS,
 )
 RELEASED = Event(
     "CANCELLED_COINS_RELEASED",
-    "proposal {proposal}",
     "freed the coins of the proposal {proposal}, which was cancelled",
     Category.PROPOSALS,
 )
-EXPIRED = Event(
-    "PROPOSAL_EXPIRED",
-    "proposal {proposal}",
-    "ended the proposal {proposal}, which expired",
-    Category.PROPOSALS,
-)
+EXPIRED = Event("PROPOSAL_EXPIRED", "ended the proposal {proposal}, which expired", Category.PROPOSALS)
 
 
 @serves(CANCEL_PSBT)

@@ -64,8 +64,8 @@ from multisig import (
 
 PROPOSED = Event(
     "FORWARD_PROPOSED",
-    "proposal {proposal}: {sats} sat of key {key} into vault {vault}, {fee_sats} sat fee, tx {txid}",
-    "proposed to forward {sats} of their own into the vault {vault}",
+    "proposed to forward {sats} of their own into the vault {vault}"
+    " // proposal {proposal}, key {key}, {fee_sats} fee, tx {txid}",
     Category.FORWARDING,
 )
 

@@ -31,7 +31,7 @@ from custody.server.proposals.choosing import Purse, choose, most_sendable, own_
 from custody.server.proposals.coins import Utxo
 from custody.server.proposals.drafts import Funding, Order
 from custody.server.proposals.payments import Intent, named_coins, read_intent, read_rate
-from custody.server.proposals.propose import CREATED, preview, propose
+from custody.server.proposals.propose import preview, propose
 from custody.server.proposals.versions import version
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.fees import MAX_FEE
@@ -44,20 +44,19 @@ from multisig import Network, Sats
 MAX_SWEEPS = 20
 PROPOSED = Event(
     "PROPOSAL_CREATED",
-    CREATED + "{sats} sat with the fee, tx {txid}",
-    "proposed the payment {proposal} from the vault {vault}[ to {paid}]: {sats} with the fee",
+    "proposed the payment {proposal} from the vault {vault}[ to {paid}]: {sats} with the fee // tx {txid}",
     Category.PROPOSALS,
 )
 REPLACING = Event(
     "PROPOSAL_CREATED",
-    CREATED + "{sats} sat with the fee, tx {txid}, replaces {older_proposal}",
-    "proposed a newer version of the proposal {older_proposal}, of the vault {vault}[ to {paid}]: {sats}",
+    "proposed a newer version of the proposal {older_proposal}, of the vault {vault}[ to {paid}]: {sats}"
+    " // proposal {proposal}, tx {txid}",
     Category.PROPOSALS,
 )
 TAKING_BACK = Event(
     "PROPOSAL_CREATED",
-    CREATED + "{sats} sat with the fee, tx {txid}, takes back {lost_proposal}",
-    "proposed to take back the proposal {lost_proposal} from the vault {vault}",
+    "proposed to take back the proposal {lost_proposal} from the vault {vault}"
+    " // proposal {proposal}, {sats}, tx {txid}",
     Category.PROPOSALS,
 )
 

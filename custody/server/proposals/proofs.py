@@ -30,7 +30,7 @@ from custody.server.proposals.bounds import require_signers, vault_to_spend
 from custody.server.proposals.coins import Utxo, coins_to_spend, utxo_of
 from custody.server.proposals.drafts import Funding, Order
 from custody.server.proposals.payments import Intent
-from custody.server.proposals.propose import CREATED, propose
+from custody.server.proposals.propose import propose
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import Caller
 from custody.server.rules.selection import Selection
@@ -57,8 +57,7 @@ from multisig.bip322 import MAX_COINS, build_proof, finalise_proof
 
 PROPOSED = Event(
     "PROPOSAL_CREATED",
-    CREATED + "a proof that moves nothing, {coins}, tx {txid}",
-    "asked for a proof of the vault {vault}: the proposal {proposal}",
+    "asked for a proof of the vault {vault}: the proposal {proposal} // {coins}, tx {txid}",
     Category.PROPOSALS,
 )
 

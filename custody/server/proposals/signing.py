@@ -56,19 +56,13 @@ APPROVER = frozenset({PermissionName.PAYMENT_APPROVE})
 
 SIGNED = Event(
     "SIGNATURE_SUBMITTED",
-    "proposal {proposal}, key {key}[, inputs {inputs} only]",
-    "approved the proposal {proposal}[, but signed only its inputs {inputs}]",
+    "approved the proposal {proposal}[, but signed only its inputs {inputs}] // key {key}",
     Category.SIGNING,
 )
 FINALISED = Event(
-    "PROPOSAL_FINALISED",
-    "proposal {proposal}, tx {txid}",
-    "gave the last signature of the proposal {proposal}",
-    Category.SIGNING,
+    "PROPOSAL_FINALISED", "gave the last signature of the proposal {proposal} // tx {txid}", Category.SIGNING
 )
-DECLINED = Event(
-    "PROPOSAL_DECLINED", "proposal {proposal}", "declined the proposal {proposal}", Category.SIGNING
-)
+DECLINED = Event("PROPOSAL_DECLINED", "declined the proposal {proposal}", Category.SIGNING)
 
 
 @serves_in_parts(SIGN_PSBT)

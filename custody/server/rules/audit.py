@@ -56,19 +56,19 @@ _EVENTS: Final[dict[tuple[str, frozenset[str]], "Event"]] = {}
 
 @dataclass(frozen=True)
 class Event:
-    """What can happen. Its row stores facts, and two sentences are made of them: ``written`` is the row's
-    description, ``says`` is for people, and empty where no page of a workspace shows the event.
+    """What can happen. Its row stores facts, of which the sentence is made. Pages show what stands before
+    ``//``, and no page of a workspace shows an event that has nothing there; the row's description has both.
 
     A fact stands in braces. The last word of its name says what it is: ``role`` and ``new_role`` are ids of
     roles. Of ``[to {name}|to nobody]`` the first part stays if its facts are there (not null, false or
     empty), else the second, which may be missing. A fact that is true or false has no words of its own.
+    ``{paid}`` is no fact: a page puts in whom the payment pays.
 
     An action with several sentences has several events, each with facts of other names.
     """
 
     action: str
-    written: str
-    says: str = ""
+    sentence: str
     category: Category = Category.PEOPLE
 
     def __post_init__(self) -> None:
@@ -78,10 +78,16 @@ class Event:
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(_FACT.findall(self.written))
+        return frozenset(_FACT.findall(self.sentence)) - {"paid"}
+
+    @property
+    def says(self) -> str:
+        return self.sentence.partition("//")[0].rstrip()
 
     def describe(self, facts: Facts) -> str:
-        return chosen(self.written, facts).format(**{name: _text(facts[name], name) for name in facts})
+        parts = (part.strip() for part in chosen(self.sentence, facts).split("//"))
+        texts = {name: _text(facts[name], name) for name in facts}
+        return "; ".join(filter(None, parts)).format_map(texts)
 
 
 def event_of(action: str, facts: Facts) -> Event | None:
@@ -126,9 +132,10 @@ def _text(value: JsonValue, name: str) -> str:
             return ", ".join(map(str, value)) or "nothing"
         case int() if kind_of(name) == "coins":
             return count(value, "coin", "coins")
-    return str(value)
+    return _UNITS.get(kind_of(name), "{}").format(value)
 
 
+_UNITS: Final = {"user": "user {}", "sats": "{} sat"}
 _FACT: Final = re.compile("{([a-z_]+)}")
 _CHOICE: Final = re.compile(r"\[([^]|]*)(?:\|([^]]*))?\]")
 

@@ -60,12 +60,12 @@ MAX_PENDING: Final = 100
 MAX_PENDING_EACH: Final = 10
 MAX_SHOWN: Final = 200
 
-_WHAT: Final = "change {change}, {path}"
-_DECIDED: Final = _WHAT + ", asked by {name} (user {user})"
-ASKED = Event("CHANGE_ASKED", _WHAT, "asked a second person: {path}")
-CONFIRMED = Event("CHANGE_CONFIRMED", _DECIDED, "confirmed what {user} asked for: {path}")
-DECLINED = Event("CHANGE_DECLINED", _DECIDED, "declined what {user} asked for: {path}")
-EXPIRED = Event("CHANGE_EXPIRED", _WHAT, "A change expired that waited for a second person: {path}")
+ASKED = Event("CHANGE_ASKED", "asked a second person: {path} // change {change}")
+CONFIRMED = Event("CHANGE_CONFIRMED", "confirmed what {user} asked for: {path} // change {change} of {name}")
+DECLINED = Event("CHANGE_DECLINED", "declined what {user} asked for: {path} // change {change} of {name}")
+EXPIRED = Event(
+    "CHANGE_EXPIRED", "A change expired that waited for a second person: {path} // change {change}"
+)
 
 
 @serves_in_parts(REQUEST_CHANGE)

@@ -14,11 +14,9 @@ from custody.server.second_person.requirement import require_two, role_name
 from custody.server.shown import shape_of, shown
 from custody.server.store.models import SecondPersonRuleRow
 
-OFF = Event("SECOND_PERSON_RULE_SET", "off", "turned the rule of the second person off")
+OFF = Event("SECOND_PERSON_RULE_SET", "turned the rule of the second person off")
 ON = Event(
-    "SECOND_PERSON_RULE_SET",
-    "on, {name} confirms, {hours} hours of cooling off",
-    "turned the rule of the second person on: {name} confirms, after {hours} hours",
+    "SECOND_PERSON_RULE_SET", "turned the rule of the second person on: {name} confirms, after {hours} hours"
 )
 
 

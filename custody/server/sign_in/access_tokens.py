@@ -47,8 +47,7 @@ NOTED_EVERY: Final = timedelta(minutes=1)
 _NEWEST: Final = "Give the program the account's newest secret; its maker can make another."
 STRANGE = Event(
     "SERVICE_ACCOUNT_REFUSED",
-    "service account {account}, its secret was used from {address}",
-    "The secret of a program was used from {address}, and was refused",
+    "The secret of a program was used from {address}, and was refused // account {account}",
     Category.ACCESS,
 )
 HAS_ENDED: Final = "The session has ended or never existed."

@@ -42,9 +42,9 @@ from custody.server.store.models import (
     UserRow,
 )
 
-CHANGED = Event("PASSWORD_CHANGED", "{ended} other sessions ended", category=Category.SIGN_IN)
-RESET_REQUESTED = Event("PASSWORD_RESET_REQUESTED", "", category=Category.SIGN_IN)
-RESET = Event("PASSWORD_RESET", "{ended} sessions ended", category=Category.SIGN_IN)
+CHANGED = Event("PASSWORD_CHANGED", "// {ended} other sessions ended", Category.SIGN_IN)
+RESET_REQUESTED = Event("PASSWORD_RESET_REQUESTED", "", Category.SIGN_IN)
+RESET = Event("PASSWORD_RESET", "// {ended} sessions ended", Category.SIGN_IN)
 # Wrong passwords at sign-in. They are counted for each account and client address, so that a stranger cannot
 # lock the owner out; beyond a hundred from anywhere (NIST SP 800-63B, 5.2.2) the account asks for a second
 # factor, whether it has one or not.
@@ -64,9 +64,9 @@ _NEW = "new_password"
 _TRIES = AttemptLimit("registration", 5, timedelta(hours=1))
 # By the mail that the owner gets.
 _EVENTS = {
-    Template.WELCOME: Event("ACCOUNT_REGISTERED", "", category=Category.SIGN_IN),
-    Template.ALREADY_REGISTERED: Event("REGISTRATION_REPEATED", "", category=Category.SIGN_IN),
-    Template.NOT_INVITED: Event("REGISTRATION_REFUSED", "", category=Category.SIGN_IN),
+    Template.WELCOME: Event("ACCOUNT_REGISTERED", "", Category.SIGN_IN),
+    Template.ALREADY_REGISTERED: Event("REGISTRATION_REPEATED", "", Category.SIGN_IN),
+    Template.NOT_INVITED: Event("REGISTRATION_REFUSED", "", Category.SIGN_IN),
 }
 
 

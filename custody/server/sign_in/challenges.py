@@ -51,10 +51,10 @@ from custody.server.store.models import (
     UserRow,
 )
 
-STEPPED_UP = Event("STEPPED_UP", "{proof}", category=Category.SIGN_IN)
-STEP_UP_REFUSED = Event("STEP_UP_REFUSED", "", category=Category.SIGN_IN)
-PASSKEY_ADDED = Event("PASSKEY_ADDED", "{name}", category=Category.SIGN_IN)
-PASSKEY_REMOVED = Event("PASSKEY_REMOVED", "{name}", category=Category.SIGN_IN)
+STEPPED_UP = Event("STEPPED_UP", "// {proof}", Category.SIGN_IN)
+STEP_UP_REFUSED = Event("STEP_UP_REFUSED", "", Category.SIGN_IN)
+PASSKEY_ADDED = Event("PASSKEY_ADDED", "// {name}", Category.SIGN_IN)
+PASSKEY_REMOVED = Event("PASSKEY_REMOVED", "// {name}", Category.SIGN_IN)
 # So long a proof counts, the code of the sign-in among them: a treasurer who changes five limits gives one.
 STEP_UP_LIFETIME: Final = timedelta(minutes=10)
 # The code hash of a challenge that makes a passkey.

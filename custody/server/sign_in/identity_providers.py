@@ -66,31 +66,19 @@ from custody.server.vaults.stored import place_of
 
 CALLBACK: Final = "/console/sign-in/organisation/callback"
 _MUST = "members [{required}have to|may] use it"
-SET = Event(
-    "IDENTITY_PROVIDER_SET",
-    "{issuer}, client {client}, " + _MUST,
-    "set the identity provider {issuer}: " + _MUST,
-)
-SECRET_SET = Event(
-    "IDENTITY_PROVIDER_SECRET_SET", "{issuer}", "set the secret of the identity provider {issuer}"
-)
-REMOVED = Event(
-    "IDENTITY_PROVIDER_REMOVED",
-    "{issuer}, {ended} sessions ended",
-    "removed the identity provider {issuer}: {ended} sessions ended",
-)
-UNLINKED = Event("IDENTITY_UNLINKED", "user {user}", "unlinked the account of {user}")
+SET = Event("IDENTITY_PROVIDER_SET", "set the identity provider {issuer}: " + _MUST + " // client {client}")
+SECRET_SET = Event("IDENTITY_PROVIDER_SECRET_SET", "set the secret of the identity provider {issuer}")
+REMOVED = Event("IDENTITY_PROVIDER_REMOVED", "removed the identity provider {issuer}: {ended} sessions ended")
+UNLINKED = Event("IDENTITY_UNLINKED", "unlinked the account of {user}")
 SIGNED_IN = Event(
-    "SIGNED_IN",
-    "through the identity provider of organisation {organisation}",
-    category=Category.SIGN_IN,
+    "SIGNED_IN", "// through the identity provider of organisation {organisation}", Category.SIGN_IN
 )
 REFUSED = Event(
     "SIGN_IN_REFUSED",
-    "identity provider of organisation {organisation}, no member is linked",
-    category=Category.SIGN_IN,
+    "// identity provider of organisation {organisation}, no member is linked",
+    Category.SIGN_IN,
 )
-LINKED = Event("IDENTITY_LINKED", "user {user} at {issuer}", "linked their account to {issuer}")
+LINKED = Event("IDENTITY_LINKED", "linked their account to {issuer} // {user}")
 # For each provider. A flow is a row until its browser is back, it expires, or this many began after it.
 MAX_OPEN: Final = 1_000
 # In the owner's list of sessions.

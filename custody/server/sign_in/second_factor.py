@@ -39,11 +39,11 @@ from custody.server.sign_in.access_tokens import end_sessions
 from custody.server.sign_in.accounts import close_challenges, find_credential, require_password, require_still
 from custody.server.store.models import CredentialRow, PasskeyRow, RecoveryCodeRow, UserRow
 
-OFFERED = Event("AUTHENTICATOR_OFFERED", "not confirmed yet", category=Category.SIGN_IN)
-CONFIRMED = Event("AUTHENTICATOR_CONFIRMED", "{count} recovery codes", category=Category.SIGN_IN)
-ENABLED = Event("TWO_FACTOR_ENABLED", "{method}", category=Category.SIGN_IN)
-DISABLED = Event("TWO_FACTOR_DISABLED", "{method}", category=Category.SIGN_IN)
-RESET = Event("TWO_FACTOR_RESET", "user {user}", category=Category.SIGN_IN)
+OFFERED = Event("AUTHENTICATOR_OFFERED", "// not confirmed yet", Category.SIGN_IN)
+CONFIRMED = Event("AUTHENTICATOR_CONFIRMED", "// {count} recovery codes", Category.SIGN_IN)
+ENABLED = Event("TWO_FACTOR_ENABLED", "// {method}", Category.SIGN_IN)
+DISABLED = Event("TWO_FACTOR_DISABLED", "// {method}", Category.SIGN_IN)
+RESET = Event("TWO_FACTOR_RESET", "// {user}", Category.SIGN_IN)
 STEP_SECONDS: Final = 30
 # RFC 6238, section 5.2: one step either way for the phone's clock and the person's typing.
 SKEW_STEPS: Final = 1

@@ -55,13 +55,13 @@ from custody.server.store.models import (
     UserRow,
 )
 
-SIGNED_IN = Event("SIGNED_IN", "{proof}", category=Category.SIGN_IN)
-REFUSED = Event("SIGN_IN_REFUSED", "", category=Category.SIGN_IN)
-OTP_REFUSED = Event("OTP_REFUSED", "", category=Category.SIGN_IN)
-REUSED = Event("REFRESH_TOKEN_REUSED", "session {session} revoked", category=Category.SIGN_IN)
-SIGNED_OUT = Event("SIGNED_OUT", "session {session}", category=Category.SIGN_IN)
-ENDED = Event("SESSION_ENDED", "session {session}", category=Category.SIGN_IN)
-OTHERS_ENDED = Event("OTHER_SESSIONS_ENDED", "{ended} sessions", category=Category.SIGN_IN)
+SIGNED_IN = Event("SIGNED_IN", "// {proof}", Category.SIGN_IN)
+REFUSED = Event("SIGN_IN_REFUSED", "", Category.SIGN_IN)
+OTP_REFUSED = Event("OTP_REFUSED", "", Category.SIGN_IN)
+REUSED = Event("REFRESH_TOKEN_REUSED", "// session {session} revoked", Category.SIGN_IN)
+SIGNED_OUT = Event("SIGNED_OUT", "// session {session}", Category.SIGN_IN)
+ENDED = Event("SESSION_ENDED", "// session {session}", Category.SIGN_IN)
+OTHERS_ENDED = Event("OTHER_SESSIONS_ENDED", "// {ended} sessions", Category.SIGN_IN)
 
 
 def open_session(

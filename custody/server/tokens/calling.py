@@ -48,14 +48,13 @@ from multisig.tokens import Function, encode_payload
 
 CALLED = Event(
     "TOKEN_CALLED",
-    "call {call}, {function} of contract {contract} by vault {vault}, proposal {proposal}, tx {txid}",
-    "proposed a call of the token {contract} by the vault {vault}: {function}",
+    "proposed a call of the token {contract} by the vault {vault}: {function}"
+    " // call {call}, proposal {proposal}, tx {txid}",
     Category.TOKENS,
 )
 RESUBMITTED = Event(
     "CALL_RESUBMITTED",
-    "call {call}, proposal {proposal}, tx {txid}",
-    "sent the call of the proposal {proposal} to the network again",
+    "sent the call of the proposal {proposal} to the network again // call {call}, tx {txid}",
     Category.TOKENS,
 )
 

@@ -27,8 +27,8 @@ from multisig.tokens.values import check_decimals, check_icon, check_name, check
 
 CREATED = Event(
     "TOKEN_CREATED",
-    "contract {contract}, {ticker} of vault {vault}, bytecode {bytecode}, proposal {proposal}, tx {txid}",
-    "proposed the token {ticker} of the vault {vault}",
+    "proposed the token {ticker} of the vault {vault}"
+    " // contract {contract}, bytecode {bytecode}, proposal {proposal}, tx {txid}",
     Category.TOKENS,
 )
 

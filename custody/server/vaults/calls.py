@@ -71,15 +71,11 @@ RESCAN_TURN = 100
 
 CREATED = Event(
     "VAULT_CREATED",
-    "vault {vault}, {m} of {n}, code {verification}",
-    "made the vault {vault}: {m} of {n} signers approve",
+    "made the vault {vault}: {m} of {n} signers approve // code {verification}",
     Category.VAULTS,
 )
 RESCANNED = Event(
-    "VAULT_RESCANNED",
-    "vault {vault}: {addresses} addresses",
-    "looked for coins of the vault {vault} at {addresses} addresses",
-    Category.VAULTS,
+    "VAULT_RESCANNED", "looked for coins of the vault {vault} at {addresses} addresses", Category.VAULTS
 )
 
 

@@ -38,32 +38,21 @@ _BOUNDS = (
     "pays [{only_address_book}the address book alone|any address], "
     "makers [{maker_may_approve}may approve|may not approve]"
 )
-_REASON = "vault {vault}, [reason: {reason}|no reason given]"
 CONTROLS_REPLACED = Event(
-    "VAULT_CONTROLS_REPLACED",
-    "vault {vault}, " + _BOUNDS,
-    "changed what bounds the vault {vault}: it " + _BOUNDS,
-    Category.VAULTS,
+    "VAULT_CONTROLS_REPLACED", "changed what bounds the vault {vault}: it " + _BOUNDS, Category.VAULTS
 )
-FROZEN = Event("VAULT_FROZEN", _REASON, "froze the vault {vault}[: {reason}]", Category.VAULTS)
+FROZEN = Event("VAULT_FROZEN", "froze the vault {vault}[: {reason}]", Category.VAULTS)
 UNFREEZE_ASKED = Event(
     "VAULT_UNFREEZE_ASKED",
-    "vault {vault}, another member has to agree",
     "asked to unfreeze the vault {vault}: another member has to agree",
     Category.VAULTS,
 )
 TAKEN_BACK = Event(
     "VAULT_UNFREEZE_TAKEN_BACK",
-    _REASON,
-    "withdrew the request to unfreeze the vault {vault}",
+    "withdrew the request to unfreeze the vault {vault} // [reason: {reason}]",
     Category.VAULTS,
 )
-UNFROZEN = Event(
-    "VAULT_UNFROZEN",
-    "vault {vault}, asked by user {user}",
-    "unfroze the vault {vault}, as {user} had asked",
-    Category.VAULTS,
-)
+UNFROZEN = Event("VAULT_UNFROZEN", "unfroze the vault {vault}, as {user} had asked", Category.VAULTS)
 
 
 @serves(VAULT_CONTROLS)

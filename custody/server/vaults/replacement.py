@@ -40,8 +40,7 @@ SHOWN = 20
 
 REPLACED = Event(
     "VAULT_REPLACED",
-    "vault {vault}, by vault {new_vault}, {cancelled} payments cancelled",
-    "replaced the vault {vault} by the new {new_vault}",
+    "replaced the vault {vault} by the new {new_vault} // {cancelled} payments cancelled",
     Category.VAULTS,
 )
 

@@ -48,16 +48,13 @@ from custody.server.webhooks.events import WEBHOOK
 OVERLAP: Final = timedelta(days=1)
 _LOG: Final = Category.WEBHOOKS
 _HOOK: Final = "webhook {webhook}, for {kinds}"
-CREATED = Event("WEBHOOK_CREATED", _HOOK, f"made the {_HOOK}", _LOG)
+CREATED = Event("WEBHOOK_CREATED", f"made the {_HOOK}", _LOG)
 _CHANGES: Final = "webhook {webhook}[, for {kinds}][, {state}][{new_secret}, a new secret]"
-UPDATED = Event("WEBHOOK_UPDATED", _CHANGES, f"changed the {_CHANGES}", _LOG)
-DELETED = Event(
-    "WEBHOOK_DELETED", "webhook {webhook}, with its deliveries", "deleted the webhook {webhook}", _LOG
-)
-_DELIVERY: Final = "webhook {webhook}, delivery {delivery}"
-TESTED = Event("WEBHOOK_TESTED", _DELIVERY, "sent a test to the webhook {webhook}", _LOG)
+UPDATED = Event("WEBHOOK_UPDATED", f"changed the {_CHANGES}", _LOG)
+DELETED = Event("WEBHOOK_DELETED", "deleted the webhook {webhook}", _LOG)
+TESTED = Event("WEBHOOK_TESTED", "sent a test to the webhook {webhook} // delivery {delivery}", _LOG)
 REDELIVERED = Event(
-    "WEBHOOK_REDELIVERED", _DELIVERY, "had a delivery of the webhook {webhook} sent again", _LOG
+    "WEBHOOK_REDELIVERED", "had a delivery of the webhook {webhook} sent again // delivery {delivery}", _LOG
 )
 
 

@@ -52,12 +52,7 @@ USER_AGENT: Final = "custody-webhooks/1"
 GONE: Final = "gone"
 UNANSWERED: Final = "unanswered"
 # Without the URL: a receiver's path often holds a secret (P49).
-DISABLED = Event(
-    "WEBHOOK_DISABLED",
-    "webhook {webhook}, {reason}",
-    "The webhook {webhook} was switched off: {reason}",
-    Category.WEBHOOKS,
-)
+DISABLED = Event("WEBHOOK_DISABLED", "The webhook {webhook} was switched off: {reason}", Category.WEBHOOKS)
 # Postponed together, in one transaction, instead of one lease and two transactions each.
 PUT_OFF_AT_ONCE: Final = 1_000
 # Worker seconds of a workspace in a minute, so that no tenant starves the others (P51): a receiver may take

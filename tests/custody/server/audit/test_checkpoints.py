@@ -25,7 +25,7 @@ from custody.server.vaults.stored import place_of
 from tests.support.platform import Clock, open_world
 
 CALLER = Caller(7, 1, "alice@example.org", "trace")
-TRIED = Event("TRIED", "{text}", category=Category.KEYS)
+TRIED = Event("TRIED", "// {text}", Category.KEYS)
 
 
 class Bench:

@@ -15,7 +15,7 @@ from tests.support.databases import make_sqlite
 from tests.support.platform import Clock
 
 CALLER = Caller(7, 1, "alice@example.org", "trace")
-TRIED = Event("TRIED", "key {key}", category=Category.KEYS)
+TRIED = Event("TRIED", "// key {key}", Category.KEYS)
 
 
 @pytest.fixture

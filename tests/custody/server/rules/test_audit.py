@@ -107,7 +107,7 @@ class TestFindFault:
 
 
 class TestEvent:
-    SENT = Event("SENT", "{coins} to [{name}|nobody][{late}, late][; without {vaults}]: {limit}")
+    SENT = Event("SENT", "// {coins} to [{name}|nobody][{late}, late][; without {vaults}]: {limit}")
     LIMIT: Final = {"sats": 5, "per_cycle": True, "cycle_period": "W", "cycle_day": 2}
 
     @pytest.mark.parametrize(

@@ -86,9 +86,9 @@ def test_a_trial_leaves_nothing_however_often_it_was_overtaken(world, caller, mo
     def made(ctx: Ctx, _: Workspace) -> Steps[Done]:
         tries = ctx.tries
         ctx = yield In.TRIAL
-        ctx.event(Event("TRIED", "never"))
+        ctx.event(Event("TRIED", "// never"))
         ctx = yield In.WRITE
-        ctx.event(Event("DONE", "once"))
+        ctx.event(Event("DONE", "// once"))
         if tries < MAX_TRIES:
             raise OutdatedDraft
         return Done()
@@ -100,7 +100,7 @@ def test_a_trial_leaves_nothing_however_often_it_was_overtaken(world, caller, mo
 def test_a_repeated_request_acts_once(world, caller, parts) -> None:
     done = []
     call = parts(lambda _: None, done.append, creates=True)
-    assert ask(world, call, caller, "once") == ask(world, call, caller, "once")
+    assert ask(world, call, caller, "// once") == ask(world, call, caller, "// once")
     assert len(done) == 1
 
 
@@ -118,7 +118,7 @@ def test_a_session_that_ended_between_two_parts_changes_nothing(world, caller, p
 
 def test_a_refusal_is_recorded_and_what_it_did_is_rolled_back(world, caller, parts) -> None:
     def refused(ctx: Ctx) -> None:
-        ctx.event(Event("DONE", "never"))
+        ctx.event(Event("DONE", "// never"))
         raise PermissionDenied("no")
 
     with pytest.raises(PermissionDenied):

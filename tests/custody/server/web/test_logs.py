@@ -36,7 +36,7 @@ def append(
     with services.store.write() as db:
         place = place_of(db, 1)
         for description in descriptions:
-            tried = Event(action, "{text}", category=category)
+            tried = Event(action, "// {text}", category)
             services.tools.audit.record(
                 db, Caller(1, 1, "alice@example.org", "t"), tried, place, text=description
             )
@@ -116,8 +116,9 @@ class TestWhoMayRead:
     ) -> None:
         answer = bob.get(path, **HERE)
         (entry,) = ok(alice.get(LOGS, **HERE, category="ACCESS"))["logs"]
+        tried = f"tried to {path}, and was refused: they have no permission for it; GET"
         assert (entry["action"], entry["user_name"]) == ("PERMISSION_DENIED", "bob@example.org")
-        assert (entry["description"], entry["role_uid"]) == (f"GET {path}", "2")
+        assert (entry["description"], entry["role_uid"]) == (tried, "2")
         assert entry["trace_id"] == answer.headers["X-Trace-Id"]
 
     def test_a_strangers_attempt_is_not(self, alice: As, eve: As, path: str) -> None:
@@ -142,7 +143,10 @@ class TestExport:
     def test_says_what_was_asked_for_and_agrees_with_the_pages(self, world: World, alice: As) -> None:
         ok(alice.get(EXPORT, **HERE, from_day="2026-03-01", to_day="2026-03-02", category="KEYS"))
         last = ok(alice.get(LOGS, **HERE))["logs"][-1]
-        assert last["description"] == "0 rows, from 2026-03-01, to 2026-03-02, category KEYS"
+        assert (
+            last["description"]
+            == "exported the audit log: 0 rows, from 2026-03-01, to 2026-03-02, category KEYS"
+        )
         append(world, "a", "b")
         entries = ok(alice.get(LOGS, **HERE))["logs"]
         exported = rows_of(ok(alice.get(EXPORT, **HERE))["csv"])

@@ -82,7 +82,7 @@ class TestRule:
         logs = ok(alice.get("/api/v1/get-logs", org_uid=1, workspace_uid=1))["logs"][-2:]
         assert [row["action"] for row in logs] == ["ROLE_POLICY_REPLACED", "CHANGE_CONFIRMED"]
         assert [row["user_uuid"] for row in logs] == [1, 2]
-        assert "asked by alice@example.org (user 1)" in logs[1]["description"]
+        assert "what user 1 asked for" in logs[1]["description"]
         assert logs[0]["trace_id"] == logs[1]["trace_id"]
 
     def test_p56_two_switch_it_off_and_one_switched_it_on(self, alice, ruled):

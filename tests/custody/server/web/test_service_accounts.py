@@ -96,7 +96,7 @@ class TestRights:
         refused(wallets(bot), 401, "UNAUTHENTICATED")
         assert listed(alice)[0]["status"] == "REVOKED", "it does not come back with its maker"
         said = [entry["description"] for entry in log(alice) if entry["action"] == "MEMBER_REMOVED"]
-        assert said[0].endswith(f"; service accounts revoked: {account_id}")
+        assert said[0].endswith(f"; their programs were revoked: {account_id}")
 
     def test_only_its_maker_changes_it_and_a_workspace_manager_ends_it(self, world, alice):
         account_id, _ = made(world, alice)
@@ -189,7 +189,7 @@ class TestSecret:
             ok(wallets(As(mapped, bot.headers)))
         strange = [entry for entry in log(alice) if entry["action"] == "SERVICE_ACCOUNT_REFUSED"]
         assert len(strange) == STRANGE_USES, "no flood of the log"
-        said = f"service account {account_id}, its secret was used from 198.51.100.7"
+        said = f"The secret of a program was used from 198.51.100.7, and was refused; account {account_id}"
         assert strange[0]["description"] == said
 
     @pytest.mark.parametrize("act", ["revoke", "rotate", "end", "move"])
