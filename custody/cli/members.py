@@ -12,8 +12,8 @@ from custody.common.naming import NamedRecord
 from custody.common.terminal import answer, aside, say, table
 
 if TYPE_CHECKING:
-    from custody.schemas.members import Member
     from custody.schemas.roles import RoleDetails
+    from custody.schemas.users import Member
     from custody.schemas.vaults import VaultSigner
 
 

@@ -17,7 +17,7 @@ from custody.common.text import amount, bounds, btc, network_words, until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from custody.schemas.members import Member
+    from custody.schemas.users import Member
     from custody.schemas.vaults import Vault, VaultControls, VaultSigner
 
 

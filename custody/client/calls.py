@@ -10,7 +10,6 @@ from custody.schemas import identity_providers as _identity_providers
 from custody.schemas import keys as _keys
 from custody.schemas import limits as _limits
 from custody.schemas import logs as _logs
-from custody.schemas import members as _members
 from custody.schemas import onboarding as _onboarding
 from custody.schemas import proofs as _proofs
 from custody.schemas import proposals as _proposals
@@ -43,16 +42,16 @@ class Calls:
     update_mail_settings = posts(_users.UPDATE_MAIL_SETTINGS)
     create_workspace = sends(_users.CREATE_WORKSPACE)(keyed(_users.CREATE_WORKSPACE))
     update_workspace = posts(_users.UPDATE_WORKSPACE)
-    members = sends(_members.MEMBERS)(of_workspace)
-    add_workspace_to_user = sends(_members.ADD_WORKSPACE_TO_USER)(keyed(_members.ADD_WORKSPACE_TO_USER))
-    change_user_role = posts(_members.CHANGE_USER_ROLE)
-    remove_user_from_workspace = posts(_members.REMOVE_USER_FROM_WORKSPACE)
-    leave_workspace = posts(_members.LEAVE_WORKSPACE)
-    invite_to_workspace = sends(_members.INVITE_TO_WORKSPACE)(keyed(_members.INVITE_TO_WORKSPACE))
-    workspace_invitations = sends(_members.WORKSPACE_INVITATIONS)(of_workspace)
-    own_invitations = sends(_members.OWN_INVITATIONS)(nothing)
-    accept_invite = sends(_members.ACCEPT_INVITE)(_members.AcceptInviteQuery)
-    revoke_invite = posts(_members.REVOKE_INVITE)
+    members = sends(_users.MEMBERS)(of_workspace)
+    add_workspace_to_user = sends(_users.ADD_WORKSPACE_TO_USER)(keyed(_users.ADD_WORKSPACE_TO_USER))
+    change_user_role = posts(_users.CHANGE_USER_ROLE)
+    remove_user_from_workspace = posts(_users.REMOVE_USER_FROM_WORKSPACE)
+    leave_workspace = posts(_users.LEAVE_WORKSPACE)
+    invite_to_workspace = sends(_users.INVITE_TO_WORKSPACE)(keyed(_users.INVITE_TO_WORKSPACE))
+    workspace_invitations = sends(_users.WORKSPACE_INVITATIONS)(of_workspace)
+    own_invitations = sends(_users.OWN_INVITATIONS)(nothing)
+    accept_invite = sends(_users.ACCEPT_INVITE)(_users.AcceptInviteQuery)
+    revoke_invite = posts(_users.REVOKE_INVITE)
     roles = sends(_roles.ROLES)(of_workspace)
     create_role = sends(_roles.CREATE_ROLE)(keyed(_roles.CREATE_ROLE))
     update_role = posts(_roles.UPDATE_ROLE)

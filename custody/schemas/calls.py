@@ -14,7 +14,6 @@ from custody.schemas import (
     keys,
     limits,
     logs,
-    members,
     onboarding,
     proofs,
     proposals,
@@ -32,7 +31,6 @@ from custody.schemas.call import Call, SignedBody
 NOUNS: Final = (
     auth,
     users,
-    members,
     roles,
     keys,
     vaults,

@@ -23,7 +23,7 @@ from custody.server.mail.waiting import WaitingMail
 from custody.server.mining import mining_served
 from custody.server.network.broadcast import Broadcaster, Rebroadcast
 from custody.server.network.watcher import Watcher
-from custody.server.operations.jobs import ENDLESS
+from custody.server.operations.status import ENDLESS
 from custody.server.people.invitations import invitation_expiry
 from custody.server.proposals.ending import proposal_expiries
 from custody.server.rules.credentials import new_id

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from custody.client import AsyncClient
 from custody.schemas.auth import RegisterRequest
-from custody.schemas.members import InviteToWorkspaceRequest
+from custody.schemas.users import InviteToWorkspaceRequest
 from device_simulators.page import DeviceScreen, SimulatorDesk
 from signerd.demo.devices import NETWORK, ButtonPress, DemoDevice, a_person_at, start_device
 from signerd.demo.people import DemoAccount, DemoSigner, Mailbox, new_account

@@ -17,8 +17,7 @@ from custody.server.cli.admin import admin
 from custody.server.cli.common import MAX_INT64, state_option, stored_at
 
 if TYPE_CHECKING:
-    from custody.server.operations.jobs import JobLine
-    from custody.server.operations.status import PlatformStatus
+    from custody.server.operations.status import JobLine, PlatformStatus
 
 
 @click.command("status")
@@ -91,8 +90,7 @@ def jobs_command(context: click.Context, state: Path | None, after: int) -> None
     """
     if context.invoked_subcommand is not None:
         return
-    from custody.server.operations.jobs import MAX_JOBS, troubled
-    from custody.server.operations.status import job_figures
+    from custody.server.operations.status import MAX_JOBS, job_figures, troubled
 
     if state is None:
         fail("No state folder is named.", "Add --state, or set CUSTODY_STATE.", Exit.USAGE)
@@ -127,10 +125,10 @@ def retry_command(state: Path, job: int | None, kind: str | None) -> None:
             "Like custody admin jobs retry 17, or retry --kind mail.",
             Exit.USAGE,
         )
-    from custody.server.operations import jobs
+    from custody.server.operations.status import retry
 
     with stored_at(state) as stored, stored.store.write() as db:
-        lines = jobs.retry(db, stored.audit, stored.clock(), job, kind or "")
+        lines = retry(db, stored.audit, stored.clock(), job, kind or "")
     words = (f"Job {line.id} ({line.kind} of {line.subject}) is due now." for line in lines)
     give(lines, *words)
 
@@ -143,10 +141,10 @@ def retry_command(state: Path, job: int | None, kind: str | None) -> None:
 @json_option
 def discard_command(job: int, state: Path) -> None:
     """Delete a job that will never succeed. The audit log records it."""
-    from custody.server.operations import jobs
+    from custody.server.operations.status import discard
 
     with stored_at(state) as stored, stored.store.write() as db:
-        line = jobs.discard(db, stored.audit, job)
+        line = discard(db, stored.audit, job)
     give(line, f"Job {line.id} ({line.kind} of {line.subject}) is discarded.")
 
 

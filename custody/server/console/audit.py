@@ -18,7 +18,7 @@ from custody.common.pages.serving import attachment
 from custody.common.text import SATS_PER_BTC, SHORT_ID, amount, bounds, plain
 from custody.schemas.calls import CALLS
 from custody.schemas.logs import EXPORT_AUDIT_LOGS, LOGS, AuditLogEntry, LogsPage
-from custody.schemas.members import MEMBERS
+from custody.schemas.users import MEMBERS
 from custody.server import nouns  # noqa: F401 - their events
 from custody.server.audit.calls import facts_in
 from custody.server.console.context import PageContext

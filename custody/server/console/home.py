@@ -7,7 +7,6 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.schemas.changes import CHANGES
-from custody.schemas.members import ACCEPT_INVITE, OWN_INVITATIONS
 from custody.schemas.onboarding import (
     ONBOARDING_REQUESTS,
     REVIEW_ONBOARDING_REQUEST,
@@ -15,7 +14,7 @@ from custody.schemas.onboarding import (
     MonthlyVolume,
 )
 from custody.schemas.proposals import PSBT
-from custody.schemas.users import CREATE_WORKSPACE, UPDATE_WORKSPACE
+from custody.schemas.users import ACCEPT_INVITE, CREATE_WORKSPACE, OWN_INVITATIONS, UPDATE_WORKSPACE
 from custody.schemas.vaults import LIST_WALLETS, Vault
 from custody.server.console.context import PageContext
 from custody.server.console.reviews import Review

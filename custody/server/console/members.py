@@ -1,7 +1,8 @@
 """The members of a workspace: invited, added, given another role, removed; and leaving it oneself."""
 
 from custody.common.change_words import PERMISSION_WORDS
-from custody.schemas.members import (
+from custody.schemas.roles import ROLES, RoleDetails
+from custody.schemas.users import (
     ADD_WORKSPACE_TO_USER,
     CHANGE_USER_ROLE,
     INVITE_TO_WORKSPACE,
@@ -12,7 +13,6 @@ from custody.schemas.members import (
     WORKSPACE_INVITATIONS,
     Member,
 )
-from custody.schemas.roles import ROLES, RoleDetails
 from custody.server.console.context import PageContext
 from custody.server.console.reviews import Facts
 from custody.server.console.table import Row, form, template_view

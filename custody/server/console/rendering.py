@@ -19,9 +19,9 @@ from custody.schemas.asset_tokens import CallStatus
 from custody.schemas.common import MAX_SATS, format_time
 from custody.schemas.history import CoinState, MovementKind
 from custody.schemas.limits import MyLimits, VaultLimits
-from custody.schemas.members import Member
 from custody.schemas.proposals import Advice, ProposalStatus
 from custody.schemas.purchases import PurchaseStatus
+from custody.schemas.users import Member
 from multisig import parse_btc
 from multisig.tokens import Function, format_units, token_amount
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from custody.schemas.call import PermissionName
 from custody.schemas.keys import REVOKE_KEY
 from custody.schemas.limits import UPDATE_VAULT
-from custody.schemas.members import MEMBERS
+from custody.schemas.users import MEMBERS
 from custody.schemas.vaults import (
     FREEZE_VAULT,
     UNFREEZE_VAULT,

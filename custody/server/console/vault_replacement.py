@@ -11,9 +11,9 @@ from custody.common.text import count
 from custody.schemas.address_book import WHITELIST_ADDRESSES
 from custody.schemas.changes import CHANGES
 from custody.schemas.history import VAULT_COINS
-from custody.schemas.members import MEMBERS
 from custody.schemas.proposals import PREVIEW_PSBT, PSBT, Proposal, PsbtPreview
 from custody.schemas.sending import SWEEP_VAULT, SweptVault
+from custody.schemas.users import MEMBERS
 from custody.schemas.vaults import REPLACE_VAULT, VAULT_EXPORT, VAULT_NAMES, Vault
 from custody.server.console.context import PageContext
 from custody.server.console.money import MoneyReview, money_of

@@ -14,7 +14,7 @@ from custody.common.text import count
 from custody.schemas.asset_tokens import TOKENS, TokenBalance
 from custody.schemas.call import Answer, Call
 from custody.schemas.history import VAULT_COINS, VAULT_HISTORY
-from custody.schemas.members import MEMBERS
+from custody.schemas.users import MEMBERS
 from custody.schemas.vaults import (
     CREATE_WALLET,
     LIST_WALLETS,

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.call import PermissionName
 from custody.schemas.common import Listed, WorkspaceQuery
-from custody.schemas.members import (
+from custody.schemas.users import (
     ACCEPT_INVITE,
     INVITE_TO_WORKSPACE,
     OWN_INVITATIONS,
@@ -27,7 +27,7 @@ from custody.schemas.members import (
     InviteToWorkspaceRequest,
     RevokeInviteRequest,
 )
-from custody.schemas.members import InvitationStatus as Status
+from custody.schemas.users import InvitationStatus as Status
 from custody.server.audit.log import AuditLog
 from custody.server.calls import Ctx, serves
 from custody.server.errors import NotFound, PermissionDenied, StateConflict

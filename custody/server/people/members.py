@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.call import ANY_MEMBER, PermissionName
 from custody.schemas.common import Done, Listed, NullTime, WorkspaceQuery
-from custody.schemas.members import (
+from custody.schemas.users import (
     ADD_WORKSPACE_TO_USER,
     CHANGE_USER_ROLE,
     LEAVE_WORKSPACE,

@@ -14,7 +14,6 @@ from sqlalchemy import delete, func, select
 from custody.common.text import btc, count, name_key
 from custody.schemas.call import PermissionName
 from custody.schemas.common import Done, Listed, WorkspaceQuery
-from custody.schemas.members import InvitationStatus
 from custody.schemas.roles import (
     ADD_PERMISSION_TO_ROLE,
     CREATE_ROLE,
@@ -29,6 +28,7 @@ from custody.schemas.roles import (
     RoleRequest,
     UpdateRoleRequest,
 )
+from custody.schemas.users import InvitationStatus
 from custody.server.calls import Ctx, serves
 from custody.server.errors import Invalid, PolicyUnavailable, StateConflict
 from custody.server.keys.quorums import SHORT, require_quorums, vaults_left_short

@@ -2,7 +2,7 @@
 
 from sqlalchemy import update
 
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import PermissionName
 from custody.server.console import audit
 from custody.server.store.models import AuditEventRow, UserRow
 from tests.support.custody import SHOP, ok

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import select
 
-from custody.schemas.permissions import PermissionName
+from custody.schemas.call import PermissionName
 from custody.server.history import movements
 from custody.server.store.models import ChainCoinRow
 from tests.support.custody import CAFE, SHOP, Desk, refused

@@ -15,16 +15,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sqlalchemy import update
 
 from custody.schemas.call import Call, PermissionName
-from custody.schemas.members import (
-    ADD_WORKSPACE_TO_USER,
-    CHANGE_USER_ROLE,
-    LEAVE_WORKSPACE,
-    REMOVE_USER_FROM_WORKSPACE,
-    AddWorkspaceToUserRequest,
-    ChangeUserRoleRequest,
-    LeaveWorkspaceRequest,
-    RemoveUserRequest,
-)
 from custody.schemas.roles import (
     ADD_PERMISSION_TO_ROLE,
     CREATE_ROLE,
@@ -34,6 +24,16 @@ from custody.schemas.roles import (
     CreateRoleRequest,
     RemovePermissionRequest,
     RoleRequest,
+)
+from custody.schemas.users import (
+    ADD_WORKSPACE_TO_USER,
+    CHANGE_USER_ROLE,
+    LEAVE_WORKSPACE,
+    REMOVE_USER_FROM_WORKSPACE,
+    AddWorkspaceToUserRequest,
+    ChangeUserRoleRequest,
+    LeaveWorkspaceRequest,
+    RemoveUserRequest,
 )
 from custody.server.calls import Ctx, make
 from custody.server.errors import CustodyError
