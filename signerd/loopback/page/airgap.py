@@ -25,7 +25,7 @@ from signerd.api.proposals import ProposalsApi
 from signerd.daemon.airgap import carried_psbt
 from signerd.endpoint import ANSWERS
 from signerd.errors import AnswerRefused, InvalidRequest
-from signerd.loopback.page.rendering import PageRequest, PageRoute, fragment
+from signerd.loopback.page.rendering import PageRequest, PageRoute, fragment, page
 from signerd.shapes.limits import MAX_PSBT_TEXT
 
 if TYPE_CHECKING:
@@ -108,15 +108,6 @@ def _exports(fields: Fields) -> tuple[str, ...]:
 async def _context(request: PageRequest) -> dict[str, Any]:
     status = await request.service.status()
     return {"registered": status.fingerprint, "signed_in": status.signed_in, "most": MOST}
-
-
-async def register(request: PageRequest) -> Response:
-    return await request.page(
-        "devices/airgapped.html",
-        title="Register a device without a cable",
-        here="/devices",
-        **await _context(request),
-    )
 
 
 async def preview(request: PageRequest) -> Response:
@@ -240,7 +231,14 @@ ROWS = (
     PageRoute("GET", "/proposals/{psbt_id}/airgap", without_cable, camera=True),
     PageRoute("POST", "/proposals/{psbt_id}/airgap", export),
     PageRoute("POST", ANSWERS, bring),
-    PageRoute("GET", REGISTER, register, camera=True),
+    page(
+        REGISTER,
+        "devices/airgapped.html",
+        "Register a device without a cable",
+        _context,
+        here="/devices",
+        camera=True,
+    ),
     PageRoute("POST", f"{REGISTER}/keys", preview),
     PageRoute("POST", f"{REGISTER}/challenge", challenge),
     PageRoute("POST", REGISTER, confirm),

@@ -11,7 +11,7 @@ from custody.common.pages.rendering import Fields, Live
 from signerd.api.devices import DevicesApi
 from signerd.errors import DeviceFailed, InvalidRequest, NoSuchDevice
 from signerd.loopback.page.home import saying
-from signerd.loopback.page.rendering import PageRequest, PageRoute, act, fragment
+from signerd.loopback.page.rendering import PageRequest, PageRoute, act, act_on, fragment, page, part
 from signerd.shapes import DeviceView, Registered, UnlockStep
 
 # By DeviceState's values.
@@ -80,14 +80,8 @@ async def one(request: PageRequest) -> Card:
     raise NoSuchDevice("this device is not connected", hint="Connect it again.")
 
 
-async def devices(request: PageRequest) -> Response:
-    return await request.page(
-        "devices/devices.html", title="Devices", here="/devices", part=DEVICES, cards=await cards(request)
-    )
-
-
-async def refreshed(request: PageRequest, _done: None = None) -> Response:
-    return request.part(DEVICES, cards=await cards(request))
+async def _listed(request: PageRequest) -> dict[str, Any]:
+    return {"part": DEVICES, "cards": await cards(request)}
 
 
 async def another_address(request: PageRequest) -> Response:
@@ -208,10 +202,10 @@ async def registered(_asked: PageRequest, done: Registered) -> Response:
 
 
 ROWS = (
-    PageRoute("GET", "/devices", devices),
-    PageRoute("GET", "/parts/devices", refreshed),
-    act("/devices/{device_id}/identify", DevicesApi.identify_device, refreshed),
-    act("/devices/{device_id}/cancel", DevicesApi.cancel_device, refreshed),
+    page("/devices", "devices/devices.html", "Devices", _listed),
+    part(DEVICES, _listed),
+    act_on("/devices/{device_id}/identify", DevicesApi.identify_device, _listed, DEVICES),
+    act_on("/devices/{device_id}/cancel", DevicesApi.cancel_device, _listed, DEVICES),
     PageRoute("POST", "/another-address", another_address),
     PageRoute("GET", "/devices/{device_id}/unlock", unlock),
     PageRoute("GET", "/devices/{device_id}/unlocking", unlocking_refreshed),

@@ -124,10 +124,10 @@ class PageRequest:
 
     # --- the answer -----------------------------------------------------------------------------------------
 
-    async def page(self, template: str, *, status: HTTPStatus = HTTPStatus.OK, **context: object) -> Response:
+    async def page(self, template: str, *, code: HTTPStatus = HTTPStatus.OK, **context: object) -> Response:
         """The whole page: the frame around ``template``, with the daemon's status in it."""
         frame = {"status": await self.service.status(), "notes_part": NOTES}
-        return answer(render(template, **frame, **context), status)
+        return answer(render(template, **{**frame, **context}), code)
 
     def part(self, live: Live, *others: Live, **context: object) -> Response:
         """A live part, which the browser requests after an event: no content where it shows that already.
@@ -169,6 +169,40 @@ class PageRoute:
     camera: bool = False
 
 
+# What a template takes.
+MakesContext = Callable[[PageRequest], Awaitable[Mapping[str, Any]]]
+
+
+async def _nothing(_request: PageRequest) -> Mapping[str, Any]:
+    return {}
+
+
+def page(
+    path: str,
+    template: str,
+    title: str,
+    context: MakesContext = _nothing,
+    *,
+    here: str | None = None,
+    camera: bool = False,
+) -> PageRoute:
+    """A page that always has this title. ``here``: its entry in the menu, where that is another page's."""
+
+    async def endpoint(request: PageRequest) -> Response:
+        return await request.page(template, title=title, here=here or path, **await context(request))
+
+    return PageRoute("GET", path, endpoint, camera=camera)
+
+
+def part(live: Live, context: MakesContext) -> PageRoute:
+    """A live part, as the browser fetches it again."""
+
+    async def endpoint(request: PageRequest) -> Response:
+        return request.part(live, **await context(request))
+
+    return PageRoute("GET", live.path, endpoint)
+
+
 def act(
     path: str, call: "described[P, R]", shown: Callable[[PageRequest, R], Awaitable[Response]]
 ) -> PageRoute:
@@ -178,6 +212,15 @@ def act(
         return await shown(request, await request.call(call))
 
     return PageRoute("POST", path, endpoint)
+
+
+def act_on(path: str, call: "described[..., Any]", context: MakesContext, *parts: Live) -> PageRoute:
+    """As ``act``. ``parts``: those of the page that it changes."""
+
+    async def shown(request: PageRequest, _done: object) -> Response:
+        return request.part(*parts, **await context(request))
+
+    return act(path, call, shown)
 
 
 # The header of every htmx request.
@@ -201,7 +244,7 @@ async def problem_answer(request: PageRequest, error: SignerdError) -> Response:
     if request.caller.kind is CallerKind.PAGE:
         # The frame needs the daemon's status; where that fails too, the problem is shown without it.
         with contextlib.suppress(SignerdError):
-            return await request.page("problem_page.html", status=error.http_status, **context)
+            return await request.page("problem_page.html", code=error.http_status, **context)
     return answer(render("problem_bare.html", **context), error.http_status)
 
 

@@ -11,12 +11,11 @@ from starlette.responses import Response
 from custody.common.pages.rendering import Fields, Live
 from signerd.api.account import AccountApi
 from signerd.api.apps import AppsApi
-from signerd.api.described import described
 from signerd.callers import RIGHT_WORDS, granted
 from signerd.daemon import editing
 from signerd.errors import ConfigInvalid, InvalidRequest, RulesInvalid
 from signerd.loopback.page import rendering
-from signerd.loopback.page.rendering import PageRequest, PageRoute, act, fragment
+from signerd.loopback.page.rendering import PageRequest, PageRoute, act, act_on, fragment, page, part
 from signerd.shapes import SignedIn
 from signerd.shapes.limits import DAYS, MAX_DAYS
 
@@ -25,25 +24,12 @@ ACCOUNT = Live("account", "settings/account.html", "/settings/account")
 CODE = Live("account", "settings/account.html", "/settings/account?code=1")
 
 
-async def settings(request: PageRequest) -> Response:
-    shown = await request.service.settings()
-    return await request.page(
-        "settings/settings.html",
-        title="Settings",
-        here="/settings",
-        settings=shown,
-        account_part=ACCOUNT,
-        code_for=None,
-    )
+async def _settings(request: PageRequest) -> dict[str, Any]:
+    return {"settings": await request.service.settings(), "account_part": ACCOUNT, "code_for": None}
 
 
-async def edit(request: PageRequest) -> Response:
-    return await request.page(
-        "settings/edit.html",
-        title="Change the settings",
-        here="/settings",
-        files=editing.files(request.service),
-    )
+async def _files(request: PageRequest) -> dict[str, Any]:
+    return {"files": editing.files(request.service)}
 
 
 # What fits into a form within the guard's 64 KiB, where a character that is no letter or digit takes three
@@ -102,16 +88,10 @@ async def _account(request: PageRequest, done: SignedIn | None) -> Response:
     return request.part(live, status=await request.service.status(), code_for=code_for)
 
 
-async def help_page(request: PageRequest) -> Response:
-    return await request.page("help.html", title="Help", here="/help")
-
-
 # Headings of the entries whose kind does not read well by itself.
 KINDS: Mapping[str, str] = MappingProxyType(
     {
         "received": "Proposal received",
-        "approved": "Approved",
-        "declined": "Declined",
         "judged": "The checks judged it",
         "device-asked": "The device was asked",
         "device-not-ready": "The device was not ready",
@@ -138,8 +118,6 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "vault-claim": "The platform showed a vault",
         "vault-changed": "The platform showed the vault differently",
         "address-differs": "The device showed another address",
-        "signed-in": "Signed in",
-        "signed-out": "Signed out",
         "origin-let-in": "A web page was allowed to ask",
         "decline-delivered": "The platform was told of the decline",
         "settings-changed": "Settings were changed",
@@ -151,18 +129,14 @@ def kind_words(kind: str) -> str:
     return KINDS.get(kind, kind.replace("-", " ").capitalize())
 
 
-async def history(request: PageRequest) -> Response:
+async def _history(request: PageRequest) -> dict[str, Any]:
     sought = await request.given(AccountApi.audit_entries)
-    entries = await request.call(AccountApi.audit_entries)
-    return await request.page(
-        "history.html",
-        title="History",
-        here="/history",
-        search=sought.search,
-        before=sought.before,
-        page=entries,
-        kind_words=kind_words,
-    )
+    return {
+        "search": sought.search,
+        "before": sought.before,
+        "page": await request.call(AccountApi.audit_entries),
+        "kind_words": kind_words,
+    }
 
 
 async def verdict(request: PageRequest) -> Response:
@@ -192,26 +166,6 @@ async def _known(request: PageRequest) -> dict[str, Any]:
     }
 
 
-async def apps(request: PageRequest) -> Response:
-    return await request.page("apps/apps.html", title="Apps", here="/apps", **await _known(request))
-
-
-def _part(live: Live) -> PageRoute:
-    async def refreshed(request: PageRequest) -> Response:
-        return request.part(live, **await _known(request))
-
-    return PageRoute("GET", live.path, refreshed)
-
-
-def _act(path: str, call: "described[..., Any]", *parts: Live) -> PageRoute:
-    """``parts``: those of the page that it changes."""
-
-    async def shown(request: PageRequest, _done: object) -> Response:
-        return request.part(*parts, **await _known(request))
-
-    return act(path, call, shown)
-
-
 async def accept(request: PageRequest) -> Response:
     """The code is read from the app's window, which shows that the person means the app that asked. None of
     the rights ticked grants none: to leave them out would grant all.
@@ -222,22 +176,22 @@ async def accept(request: PageRequest) -> Response:
 
 
 ROWS = (
-    PageRoute("GET", "/settings", settings),
-    PageRoute("GET", "/settings/edit", edit),
+    page("/settings", "settings/settings.html", "Settings", _settings),
+    page("/settings/edit", "settings/edit.html", "Change the settings", _files, here="/settings"),
     PageRoute("POST", "/settings/edit/preview", preview_edit),
     PageRoute("POST", "/settings/edit", save_edit),
     PageRoute("GET", "/settings/account", account),
     act("/settings/sign-in", AccountApi.sign_in, _account),
     act("/settings/code", AccountApi.confirm_sign_in, _account),
     act("/settings/sign-out", AccountApi.sign_out, _account),
-    PageRoute("GET", "/help", help_page),
-    PageRoute("GET", "/history", history),
+    page("/help", "help.html", "Help"),
+    page("/history", "history.html", "History", _history),
     PageRoute("GET", "/history/verdict", verdict),
-    PageRoute("GET", "/apps", apps),
-    *map(_part, (REQUESTS, PAIRED, ORIGINS)),
+    page("/apps", "apps/apps.html", "Apps", _known),
+    *(part(live, _known) for live in (REQUESTS, PAIRED, ORIGINS)),
     PageRoute("POST", "/apps/requests/{pairing_id}/accept", accept),
-    _act("/apps/requests/{pairing_id}/refuse", AppsApi.refuse_pairing, REQUESTS),
-    _act("/apps/{app_id}/revoke", AppsApi.revoke_app, PAIRED, ORIGINS),
-    _act("/apps/origins/let-in", AppsApi.let_in, ORIGINS),
-    _act("/apps/origins/shut-out", AppsApi.shut_out, ORIGINS, PAIRED),
+    act_on("/apps/requests/{pairing_id}/refuse", AppsApi.refuse_pairing, _known, REQUESTS),
+    act_on("/apps/{app_id}/revoke", AppsApi.revoke_app, _known, PAIRED, ORIGINS),
+    act_on("/apps/origins/let-in", AppsApi.let_in, _known, ORIGINS),
+    act_on("/apps/origins/shut-out", AppsApi.shut_out, _known, ORIGINS, PAIRED),
 )

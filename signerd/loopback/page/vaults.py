@@ -15,7 +15,17 @@ from signerd.api.vaults import VaultsApi
 from signerd.errors import InvalidRequest, NotPinned, UnknownVault
 from signerd.loopback.page.airgap import as_address, pictures
 from signerd.loopback.page.home import saying
-from signerd.loopback.page.rendering import PageRequest, PageRoute, act, answer, fragment, render, shaped
+from signerd.loopback.page.rendering import (
+    PageRequest,
+    PageRoute,
+    act,
+    answer,
+    fragment,
+    page,
+    part,
+    render,
+    shaped,
+)
 from signerd.shapes import AddressPage, AddressShown, ImportedQuorum, VaultView
 from signerd.shapes.limits import USUAL_COUNT
 
@@ -62,18 +72,8 @@ def vault_part(vault_id: str) -> Live:
     return Live("vault", "vaults/standing.html", f"/vaults/{vault_id}/standing")
 
 
-async def vaults(request: PageRequest) -> Response:
-    return await request.page(
-        "vaults/vaults.html", title="Vaults", here="/vaults", part=VAULTS, **await _listed(request)
-    )
-
-
-async def refreshed(request: PageRequest) -> Response:
-    return request.part(VAULTS, **await _listed(request))
-
-
 async def _listed(request: PageRequest) -> dict[str, Any]:
-    return {"vaults": tuple(vault_status(view) for view in await request.to.vaults())}
+    return {"part": VAULTS, "vaults": tuple(vault_status(view) for view in await request.to.vaults())}
 
 
 async def vault(request: PageRequest) -> Response:
@@ -125,14 +125,13 @@ async def newest_movements(request: PageRequest) -> Response:
 
 async def movements(request: PageRequest) -> Response:
     view = await vault_of(request)
-    page = await request.call(VaultsApi.vault_movements)
     return await request.page(
         "vaults/movements.html",
         title=f"Movements of {view.name}",
         here="/vaults",
         vault=view,
         sought=await request.given(VaultsApi.vault_movements),
-        page=page,
+        page=await request.call(VaultsApi.vault_movements),
     )
 
 
@@ -284,18 +283,18 @@ async def _addresses(
     fresh: int | None = None,
 ) -> Response:
     """``fresh``: the index of the next unused receive address, where it is known."""
-    place, page = await request.given(call), await request.call(call, count=USUAL_COUNT)
+    place, listed = await request.given(call), await request.call(call, count=USUAL_COUNT)
     return await request.page(
         "vaults/addresses.html",
-        title=f"Addresses of {page.name}",
+        title=f"Addresses of {listed.name}",
         here="/vaults",
-        listed=page,
+        listed=listed,
         place=place,
         base=base,
         fresh=fresh,
         before=max(place.start - USUAL_COUNT, 0),
         after=place.start + USUAL_COUNT,
-        full=len(page.addresses) == USUAL_COUNT,
+        full=len(listed.addresses) == USUAL_COUNT,
         **saying(request, subject),
     )
 
@@ -305,8 +304,8 @@ async def shown(_asked: PageRequest, done: AddressShown) -> Response:
 
 
 ROWS = (
-    PageRoute("GET", "/vaults", vaults),
-    PageRoute("GET", "/parts/vaults", refreshed),
+    page("/vaults", "vaults/vaults.html", "Vaults", _listed),
+    part(VAULTS, _listed),
     PageRoute("GET", "/vaults/{vault_id}", vault),
     PageRoute("GET", "/vaults/{vault_id}/standing", vault_standing),
     act("/vaults/{vault_id}/unpin", VaultsApi.unpin, vault_standing),
