@@ -20,7 +20,6 @@ from custody.common.exchange import (
     HttpReply,
     HttpRequest,
     NoAnswer,
-    Outcome,
     Plan,
     Why,
     exchange,
@@ -130,11 +129,7 @@ def ask(address: DaemonAddress, request: HttpRequest) -> Plan[HttpReply]:
     Raises:
         DaemonNotRunning, DaemonFailed; the leaf of SignerdError that the daemon answers with.
     """
-    return judged(address, (yield from exchange(request)))
-
-
-def judged(address: DaemonAddress, outcome: Outcome) -> HttpReply:
-    """Raises as ``ask``."""
+    outcome = yield from exchange(request)
     if isinstance(outcome, NoAnswer):
         raise failure(address, outcome)
     if outcome.is_error:

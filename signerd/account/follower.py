@@ -10,13 +10,12 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import TypeVar
 
 from custody.common.pace import Backoff
 from signerd.account.others import PLATFORM, OthersProposals, TokenLookup
 from signerd.account.platform import PlatformClient, Sink
 from signerd.account.wire import UNFORESEEN, Listed, PlatformWorkspace, UnreadableEntry
-from signerd.core.events import JudgeAgain, Level, Notify, Step
+from signerd.core.events import Level, News, Notify
 from signerd.core.following import LEFT
 from signerd.core.text import said
 from signerd.core.values import Snapshot
@@ -28,13 +27,10 @@ from signerd.errors import (
     SignedOut,
     SignerdError,
 )
-from signerd.feed import SingleFlight, Troubles, in_turn, unforeseen
+from signerd.feed import SingleFlight, Sleep, Troubles, in_turn, unforeseen
 from signerd.journal import Journal
-from signerd.journal.journal import ClaimOutcome
 
-Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]
-Taken = TypeVar("Taken", Step, ClaimOutcome)
 
 # The least time between two rounds, for a platform without long poll, which answers at once.
 SHORTEST_ROUND_SECONDS = 2.0
@@ -222,13 +218,10 @@ class Follower:
     async def read_vaults(self, workspace: PlatformWorkspace) -> None:
         """Record what the platform says about the vaults; proposals are judged again where it changed."""
         listed = await self.platform.vaults(workspace)
-        learnt = await in_turn(
+        failed = await in_turn(
             lambda claim: self._taken(claim.vault_id, partial(self.journal.learn, claim)), listed.items
         )
-        failed = (entry for entry in learnt if isinstance(entry, UnreadableEntry))
-        self._tell(VAULTS, workspace, (*listed.unreadable, *failed))
-        if any(isinstance(heard, ClaimOutcome) and heard.is_new for heard in learnt):
-            self.sink.announce((JudgeAgain(),))
+        self._tell(VAULTS, workspace, (*listed.unreadable, *filter(None, failed)))
 
     async def _take(self, following: "_Following", listed: Listed[Snapshot]) -> set[str]:
         """Record every proposal of the list. Returns all ids that it named, also of entries that could not be
@@ -241,7 +234,7 @@ class Follower:
         unproven = await self.tokens.look_up(workspace, listed.items)
         self.troubles.report(f"{TOKENS} {workspace.id}", unproven)
         failed = await in_turn(self._poll, self._of_a_round(following, listed.items))
-        left_out = (*listed.unreadable, *(entry for entry in failed if entry is not None))
+        left_out = (*listed.unreadable, *filter(None, failed))
         self._tell(LISTED, workspace, left_out)
         if left_out or unproven:
             following.again_at = self.clock() + following.pause.next()
@@ -260,14 +253,12 @@ class Follower:
             yield snapshot
 
     def _poll(self, snapshot: Snapshot) -> UnreadableEntry | None:
-        news = self._taken(snapshot.psbt_id, lambda: self.journal.poll(snapshot))
-        return news if isinstance(news, UnreadableEntry) else None
+        return self._taken(snapshot.psbt_id, lambda: self.journal.poll(snapshot).news)
 
-    def _taken(self, name: str, take: Callable[[], Taken]) -> Taken | UnreadableEntry:
+    def _taken(self, name: str, take: Callable[[], tuple[News, ...]]) -> UnreadableEntry | None:
         """Record and judge an entry. An unforeseen error fails that entry only; nothing is recorded."""
         try:
-            news = take()
-            self.sink.announce(news.news)
+            self.sink.announce(take())
         except PlatformFloods as error:
             self._alarm(error)
             return UnreadableEntry(name, said(error))
@@ -276,7 +267,7 @@ class Follower:
         except Exception:  # noqa: BLE001 - an entry that breaks our code must not stop the others
             _log.exception("%s could not be taken", name)
             return UnreadableEntry(name, UNFORESEEN)
-        return news
+        return None
 
     def _alarm(self, error: PlatformFloods) -> None:
         """Notify once for each kind; the status reports what is left out for as long as it is."""

@@ -13,7 +13,7 @@ import base64
 import contextlib
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -54,7 +54,7 @@ from signerd.errors import (
     SignedOut,
     SignerdError,
 )
-from signerd.feed import Troubles, unforeseen
+from signerd.feed import Sleep, Troubles, unforeseen
 from signerd.journal import Journal
 
 # The path of the challenge's signature, below the registered key: Trezor refuses the account path itself.
@@ -212,7 +212,6 @@ def require_challenge(text: str, offer: Offer, user_id: int, host: str) -> None:
         )
 
 
-Sleep = Callable[[float], Awaitable[None]]
 KEYS_EVERY_SECONDS = 600.0
 KEYS = "keys"
 

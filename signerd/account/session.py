@@ -22,8 +22,8 @@ from signerd.account.config import Config
 from signerd.account.secrets import SecretStore
 from signerd.core.text import said
 from signerd.errors import PlatformAnswersWrongly, PlatformUnreachable, SecretsError, SignInFailed
+from signerd.feed import Sleep
 
-Sleep = Callable[[float], Awaitable[None]]
 DEVICE_NAME = "signerd"
 SAVE_AGAIN_SECONDS = 30.0
 

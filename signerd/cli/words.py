@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         CheckView,
         DataView,
         MoneyView,
-        PaymentView,
         ProofView,
         ProposalLine,
         ProposalView,
@@ -85,7 +84,8 @@ def proposal_text(view: "ProposalView", *, verbose: bool = False) -> str:
     comes first; whom it pays comes last, right above the question. ``verbose``: with each check that passed.
     """
     checks = check_lines(view.checks, verbose=verbose)
-    blocks = [_head(view), _verdict(view, view.state), checks, _claims(view), _money(view)]
+    money = money_lines(view.money, PROFILE if view.from_profile else "the vault")
+    blocks = [_head(view), _verdict(view, view.state), checks, _claims(view), money]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
@@ -114,10 +114,6 @@ def _head(view: "ProposalView") -> list[str]:
     return [*lines, *(f"  {line}" for line in _trouble(view))]
 
 
-def _money(view: "ProposalView") -> list[str]:
-    return money_lines(view.money, PROFILE if view.from_profile else "the vault")
-
-
 def money_lines(money: "MoneyView | None", whose: str) -> list[str]:
     """``whose``: the owner of the coins, to whom the change goes."""
     if money is None:
@@ -143,7 +139,8 @@ def money_lines(money: "MoneyView | None", whose: str) -> list[str]:
 def payment_lines(money: "MoneyView | None") -> list[str]:
     lines = []
     for p in () if money is None else money.payments:
-        lines.append(f"  pays   {amount(p.amount_sats)} to {p.on_screen or f'script {p.script}'}{_label(p)}")
+        label = f" ({p.label})" if p.label else ""
+        lines.append(f"  pays   {amount(p.amount_sats)} to {p.on_screen or f'script {p.script}'}{label}")
         lines += _elsewhere(p.on_screen, p.address)
         lines += [f"         {p.pinned}"] if p.pinned else []
     return lines
@@ -163,10 +160,6 @@ def _proof_lines(proof: "ProofView", txid: str) -> list[str]:
 def _elsewhere(screen: str | None, address: str | None) -> list[str]:
     """The address as other programs write it, where the device writes it differently."""
     return [] if screen == address else [f"         {address} elsewhere: {WHY_ELSEWHERE}"]
-
-
-def _label(payment: "PaymentView") -> str:
-    return f" ({payment.label})" if payment.label else ""
 
 
 def _data(output: "DataView") -> list[str]:

@@ -239,15 +239,7 @@ def is_settled(record: Record) -> bool:
 # Kinds that move no money of the vault.
 NOT_OF_OTHERS = frozenset({TxType.FORWARD, TxType.PROOF})
 # The threshold was met.
-COMPLETED = frozenset(
-    {
-        ProposalStatus.SIGNED,
-        ProposalStatus.STALLED,
-        ProposalStatus.BROADCASTING,
-        ProposalStatus.CONFIRMED,
-        ProposalStatus.PROVEN,
-    }
-)
+COMPLETED = MET_BY_OTHERS | {ProposalStatus.BROADCASTING, ProposalStatus.CONFIRMED, ProposalStatus.PROVEN}
 
 
 def unfollowed_of(snapshot: Snapshot) -> Unfollowed | None:
@@ -301,13 +293,6 @@ def own_signature(snapshot: Snapshot, context: ReviewContext) -> OwnSignature | 
         return OwnSignature(signing, inspection, tuple(progress.missing))
     except MultisigError:
         return None
-
-
-def forgotten(record: Record) -> Step:
-    """A signature that the platform did not have when the backup was made is withdrawn: the person may have
-    declined since, and the platform would still accept the signature.
-    """
-    return withdrawn(record, FORGOTTEN)
 
 
 def recalled(record: Record, _event: events.Recalled, context: ReviewContext) -> Step:

@@ -13,7 +13,7 @@ from multisig.tokens import Bytecode
 from signerd.core.places import Places
 from signerd.core.rules.spending import Spent
 from signerd.core.rules.values import NO_RULES, Rules
-from signerd.core.states import DECIDED_YES, State
+from signerd.core.states import DECIDED_YES, UNDECIDED, State
 from signerd.core.tokens import ModelScreen, TokenClaim
 
 
@@ -313,14 +313,7 @@ class Unfollowed:
         return frozenset((output.script_pubkey, int(output.amount)) for output in self.tx.outputs)
 
 
-OPEN_STATES = frozenset(
-    {
-        State.RECEIVED,
-        State.WAITING_PERSON,
-        State.WAITING_DEVICE,
-        State.INTERRUPTED,
-    }
-)
+OPEN_STATES = frozenset(UNDECIDED) - {State.REFUSED}
 
 
 # Bitcoin Core's -maxtxfee default: 0.10 BTC.

@@ -24,6 +24,7 @@ from signerd.core.addresses import address_on_screen, on_screen
 from signerd.core.checks.case import Verdict
 from signerd.core.checks.table import CHECKS
 from signerd.core.checks.tokens import KnownAddress
+from signerd.core.following import OVER
 from signerd.core.review import ProposalReview
 from signerd.core.states import State
 from signerd.core.text import amount, count, plain
@@ -59,16 +60,7 @@ from signerd.shapes import (
 )
 
 # Final states.
-ENDED = frozenset(
-    {
-        State.HANDED_OVER,
-        State.CONFIRMED,
-        State.DECLINED,
-        State.EXPIRED,
-        State.SUPERSEDED,
-        State.WITHDRAWN,
-    }
-)
+ENDED = OVER | {State.HANDED_OVER, State.CONFIRMED, State.DECLINED}
 
 
 NOT_TOLD = "What this check found is for the person alone."

@@ -23,13 +23,12 @@ from signerd.core.todo import Work, todo
 from signerd.core.values import Record
 from signerd.daemon.devices import Devices, screen_of, teller
 from signerd.errors import DeviceError, IllegalEvent, SignerdError, UnknownProposal
-from signerd.feed import WAITS, Feed, TaskSupervisor, Troubles, unforeseen
+from signerd.feed import WAITS, Feed, Sleep, TaskSupervisor, Troubles, unforeseen
 from signerd.journal import Journal
 from signerd.journal.proposals import RECONSIDERED
 
 _log = logging.getLogger(__name__)
 
-Sleep = Callable[[float], Awaitable[None]]
 # The least pause before a device that was not ready is asked again.
 DEVICE_PAUSE_SECONDS = 2.0
 # While something waits for a device, its state is polled as well, in case an event was missed.

@@ -3,7 +3,6 @@ for a proposal, for comparison, too.
 """
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 from firmware_bridge import BridgeError, Device, DeviceState, has_anti_exfil, known_flaws
 from firmware_bridge.advisories import firmware_known
@@ -207,9 +206,6 @@ def audit_report(entries: Sequence[Entry]) -> AuditReport:
     return AuditReport(entries=len(entries), head=head.hex(), at=at, fault=fault)
 
 
-NO_WORDS: Mapping[str | None, str] = MappingProxyType({})
-
-
 # Nobody compares more on a device; the list of payments has them all.
 MAX_OUTPUTS_ON_SCREENS = 250
 
@@ -224,7 +220,7 @@ def device_screens(
         network, proof = inspection.network, inspection.proof
         shown = ShownProof(proof.message, address_on_screen(proof.address, network), int(proof.total))
         screens = proof_screens(device.family, network, shown)
-        return tuple(_view(screen) for screen in screens), 0
+        return tuple(_view(screen, {}) for screen in screens), 0
     if inspection.fee is None:
         return (), 0
     payment = _as_told(device, inspection, inspection.fee)
@@ -234,7 +230,7 @@ def device_screens(
     return tuple(_view(screen, words) for screen in screens), max(0, left_out)
 
 
-def _view(screen: Screen, words: Mapping[str | None, str] = NO_WORDS) -> ScreenView:
+def _view(screen: Screen, words: Mapping[str | None, str]) -> ScreenView:
     return ScreenView(
         figures=tuple(
             FigureView(label=one.label, value=one.value, pinned=words.get(one.value)) for one in screen

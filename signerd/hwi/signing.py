@@ -89,7 +89,7 @@ def _awaited(daemon: DaemonClient, imported: "ImportedView", deadline: float, cl
                 for line in chain((None,), lines):
                     if clock() >= deadline:
                         break
-                    now = _look(daemon, imported)
+                    now = daemon.imported_psbt(imported.psbt_id)
                     attempted = attempted or line is not None or now.state != _INTERRUPTED
                     if (outcome := _outcome(now, attempted=attempted)) is not None:
                         return outcome
@@ -102,10 +102,6 @@ def _awaited(daemon: DaemonClient, imported: "ImportedView", deadline: float, cl
         "it was not approved and signed in time. Ask again when you are at the device.",
         HwiCode.ACTION_CANCELED,
     )
-
-
-def _look(daemon: DaemonClient, imported: "ImportedView") -> "ImportedView":
-    return daemon.imported_psbt(imported.psbt_id)
 
 
 def _outcome(now: "ImportedView", *, attempted: bool) -> str | None:

@@ -6,7 +6,6 @@ When a key, a vault or a token changes, unsigned proposals are judged again.
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from custody.schemas.proposals import ProposalStatus
@@ -15,7 +14,7 @@ from multisig.tokens import Payload, TokenCall, bytecode_hash
 from signerd.core.audit import Note
 from signerd.core.claims import changes, fingerprint_of_change
 from signerd.core.events import REGISTRATION, JudgeAgain, Level, News, Notify, Recalled, Replaced, Step
-from signerd.core.following import forgotten, own_signature
+from signerd.core.following import FORGOTTEN, own_signature, withdrawn
 from signerd.core.keys import Revocation
 from signerd.core.states import NOT_TAKEN, TO_SUBMIT
 from signerd.core.text import canonical
@@ -37,14 +36,6 @@ from signerd.journal.proposals import DECIDED, Proposals
 
 # Of replacements that came before a signature. Years of fee bumps in a large workspace.
 MOST_VERSIONS = 20_000
-
-
-@dataclass(frozen=True)
-class ClaimOutcome:
-    """Whether the platform's claim about a vault is new, and the news for the person."""
-
-    is_new: bool
-    news: tuple[News, ...] = ()
 
 
 class Journal(Proposals):
@@ -147,9 +138,9 @@ class Journal(Proposals):
             if self.pin_of(record.snapshot) == pin or rows.read_quorum(self._db, record.psbt_id) == code
         )
 
-    def learn(self, claim: VaultClaim) -> ClaimOutcome:
-        """Take the platform's claim about a vault. A change of a pinned one, by what its id meant before or
-        by what it says now, is recorded and reported once (S16).
+    def learn(self, claim: VaultClaim) -> tuple[News, ...]:
+        """Take the platform's claim about a vault; no news where it is known. A change of a pinned one, by
+        what its id meant before or by what it says now, is recorded and reported once (S16).
 
         Raises PlatformFloods where there is no room: nothing was recorded.
         """
@@ -158,7 +149,7 @@ class Journal(Proposals):
         fresh = pin is not None and bool(differences) and self._is_new_change(pin, claim)
         known = self.claim(claim.vault_id)
         if known == claim and not fresh:
-            return ClaimOutcome(is_new=False)
+            return ()
         if not fresh:  # An alarm has no daily allowance.
             if known is None:
                 self._quota.require_room_for("vaults")
@@ -174,7 +165,7 @@ class Journal(Proposals):
                 )
                 self._append(Note("vault-claim", claim.vault_id, facts))
             if pin is None or not fresh:
-                return ClaimOutcome(is_new=True)
+                return (JudgeAgain(),)
             self._db.execute(
                 "INSERT INTO vault_changes VALUES (?,?,?)",
                 (*self._change(pin, claim), canonical(list(differences)).decode()),
@@ -183,7 +174,7 @@ class Journal(Proposals):
             listed = " ".join(differences)
             sentence = f"ALARM: the platform shows a pinned vault changed. {listed} Nothing of it is signed."
             alarm = Notify(claim.vault_id, Level.ALARM, sentence)
-            return ClaimOutcome(is_new=True, news=(alarm, *self._judge_anew(self._decided_of(pin))))
+            return (alarm, *self._judge_anew(self._decided_of(pin)))
 
     def _change(self, pin: Pin, claim: VaultClaim) -> tuple[str, str]:
         return pin.vault.verification_code, fingerprint_of_change(claim, self.network)
@@ -334,8 +325,9 @@ class Journal(Proposals):
             self._db.execute("DELETE FROM heard")
             self._append(Note(RESTORED, SUBJECT, facts))
             self._judge_anew()
+            # The person may have declined since, and the platform would still accept the signature.
             for record in self.records(NOT_TAKEN):
-                self._stored(record, forgotten(record))
+                self._stored(record, withdrawn(record, FORGOTTEN))
 
     def recall(self, snapshot: Snapshot) -> Step | None:
         """Take a proposal with a signature of ours that this journal has forgotten as signed here; None where

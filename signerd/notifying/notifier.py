@@ -13,7 +13,7 @@ from enum import Enum, unique
 from pathlib import Path
 
 from signerd.core.text import plain
-from signerd.feed import WAITS, Feed, alongside
+from signerd.feed import WAITS, Feed, Sleep, alongside
 from signerd.shapes import Happened
 
 PAIRING = "pairing"
@@ -149,7 +149,6 @@ async def show(notice: Notice) -> bool:
 
 
 Show = Callable[[Notice], Awaitable[bool]]
-Sleep = Callable[[float], Awaitable[None]]
 # A platform that is reachable again causes many lines at once: one notice.
 GATHER_SECONDS = 2.0
 # More notices than this are noise, in which an important one could be hidden (L6).

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from signerd.endpoint import IPV4
 from signerd.errors import SocketUnusable
@@ -108,20 +108,7 @@ _OWN_CONNECTION_SECONDS = 1.0
 Whose = Callable[[Any], int | None]
 
 
-class UnixSocket(Protocol):
-    """The part of a Unix socket needed to ask for its peer."""
-
-    def getsockopt(self, level: int, optname: int, buflen: int, /) -> bytes: ...
-
-
-class TcpSocket(Protocol):
-    """The part of an accepted TCP connection needed to ask for its peer."""
-
-    def getsockname(self) -> Any: ...
-    def getpeername(self) -> Any: ...
-
-
-def peer_uid(connection: UnixSocket, platform: str = sys.platform) -> int:
+def peer_uid(connection: socket.socket, platform: str = sys.platform) -> int:
     """The user of the process at the other end of a Unix socket. Raises SocketUnusable."""
     if platform == "darwin":
         return _by_xucred(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED.size))
@@ -142,7 +129,7 @@ def _by_xucred(packed: bytes) -> int:
     return int(uid)
 
 
-def far_ends(accepted: TcpSocket) -> Ends:
+def far_ends(accepted: socket.socket) -> Ends:
     """The connection as seen from its other end. Raises OSError where it is closed already."""
     # Neither is an IPv4-mapped address: our sockets of IPv6 speak it alone (``listening``).
     (far, far_port, *_), (near, near_port, *_) = accepted.getsockname(), accepted.getpeername()
@@ -150,7 +137,7 @@ def far_ends(accepted: TcpSocket) -> Ends:
 
 
 def whose_by(owner: Callable[[Ends], int | None]) -> Whose:
-    def whose(accepted: TcpSocket) -> int | None:
+    def whose(accepted: socket.socket) -> int | None:
         try:
             return owner(far_ends(accepted))
         except OSError:

@@ -125,13 +125,14 @@ async def newest_movements(request: PageRequest) -> Response:
 
 async def movements(request: PageRequest) -> Response:
     view = await vault_of(request)
+    listed = await request.call(VaultsApi.vault_movements)
     return await request.page(
         "vaults/movements.html",
         title=f"Movements of {view.name}",
         here="/vaults",
         vault=view,
         sought=await request.given(VaultsApi.vault_movements),
-        page=await request.call(VaultsApi.vault_movements),
+        page=listed,
     )
 
 

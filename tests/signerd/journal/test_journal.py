@@ -148,9 +148,9 @@ def test_what_is_settled_is_not_followed_any_more(journal, signed, status, confi
 
 
 def test_a_claim_is_news_once(journal):
-    assert not journal.learn(CLAIM).is_new
+    assert not journal.learn(CLAIM)
     renamed = replace(CLAIM, name="Renamed")
-    assert journal.learn(renamed).is_new
+    assert journal.learn(renamed)
     assert journal.claims() == (renamed,)
     # A name is a label: no alarm, but it is told beside the proposals.
     assert journal.changes_of(make_pin()) == ()
