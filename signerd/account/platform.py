@@ -16,6 +16,7 @@ from custody.client import SignedOut as ClientSignedOut
 from custody.client.api import proposals_request
 from custody.client.awaiting import AsyncClient
 from custody.client.flow import call, read
+from custody.common.exchange import HttpRequest
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest, signed_host
@@ -184,8 +185,7 @@ class PlatformClient:
         self, path: str, query: dict[str, Any], id_of: str, shape: type[S], make: Callable[[S], T]
     ) -> Listed[T]:
         """A list without pages, up to its bound."""
-        core = self._client.core
-        page = await self._client.run(entries(core, core.build("GET", path, query=query)))
+        page = await self._entries(self._client.core.build("GET", path, query=query))
         items = () if page is None else page.items
         listed = read_each(items[:MOST_LISTED], id_of, shape, make)
         return listed if len(items) <= MOST_LISTED else listed + Listed(unreadable=(TOO_LONG,))
@@ -199,8 +199,8 @@ class PlatformClient:
         The tag covers one page: with more pages there is none, and the next call asks for all again.
 
         """
-        wait = wait_seconds if etag else None
-        page = await self._page(workspace, etag=etag, wait_seconds=wait)
+        request = partial(proposals_request, self._client.core, workspace.id, awaiting="me", limit=PAGE)
+        page = await self._entries(request(etag=etag, wait_seconds=wait_seconds if etag else None))
         if page is None:
             return None, etag
         make = partial(snapshot_of, workspace=workspace)
@@ -213,7 +213,7 @@ class PlatformClient:
             if count >= MOST_LISTED or size >= MOST_LISTED_BYTES:
                 return listed + Listed(unreadable=(TOO_LONG,)), None
             known.add(after)
-            page = await self._page(workspace, after=after)
+            page = await self._entries(request(after=after))
             if page is None:
                 raise BadAnswer(f"{PROPOSALS}: it says that a page has not changed, which was not asked")
             listed += read_each(page.items[: MOST_LISTED - count], PSBT_ID, Proposal, make, before=count)
@@ -225,7 +225,9 @@ class PlatformClient:
     @translated
     async def everyones(self, workspace: PlatformWorkspace, after: str | None) -> PlatformPage:
         """A page of all proposals of the workspace, the oldest first, also those that await other signers."""
-        page = await self._page(workspace, awaiting_me=False, after=after)
+        page = await self._entries(
+            proposals_request(self._client.core, workspace.id, after=after, limit=PAGE)
+        )
         if page is None:
             raise BadAnswer(f"{PROPOSALS}: it says that a page has not changed, which was not asked")
         items = page.items[:PAGE]
@@ -233,26 +235,8 @@ class PlatformClient:
         last = last_id(items, PSBT_ID) if len(items) >= PAGE else None
         return PlatformPage(listed, last, len(items), page.size)
 
-    async def _page(
-        self,
-        workspace: PlatformWorkspace,
-        *,
-        awaiting_me: bool = True,
-        after: str | None = None,
-        etag: str | None = None,
-        wait_seconds: int | None = None,
-    ) -> Entries | None:
-        core = self._client.core
-        request = proposals_request(
-            core,
-            workspace.id,
-            awaiting="me" if awaiting_me else None,
-            after=after,
-            limit=PAGE,
-            etag=etag,
-            wait_seconds=wait_seconds,
-        )
-        return await self._client.run(entries(core, request))
+    async def _entries(self, request: HttpRequest) -> Entries | None:
+        return await self._client.run(entries(self._client.core, request))
 
     @translated
     async def proposal(self, psbt_id: str, workspace: PlatformWorkspace) -> Snapshot:

@@ -127,11 +127,6 @@ def header(name: str) -> str:
     return name.replace("_", "-")
 
 
-def calls_of(group: type) -> "tuple[described[..., Any], ...]":
-    """In the order in which they stand there."""
-    return tuple(one for one in vars(group).values() if isinstance(one, described))
-
-
 def _as_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 

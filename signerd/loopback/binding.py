@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from custody.schemas.errors import fault_place, fault_words
 from signerd import shapes
@@ -166,6 +167,18 @@ def bind(call: "described[..., Any]", answer: Callable[[LoopbackCaller], Method]
         return Response(status_code=HTTPStatus.NO_CONTENT) if given is None else given
 
     return called
+
+
+# Starlette's answers for what no route takes.
+NOT_IN_THE_TABLE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
+UNFORESEEN = "the daemon failed in an unforeseen way"
+
+
+def route(method: str, path: str, endpoint: Called) -> Route:
+    made = Route(path, endpoint, methods=[method])
+    # Starlette adds HEAD to every GET.
+    made.methods = {method}
+    return made
 
 
 async def _body(request: Request) -> bytes:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from starlette import routing
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -31,7 +30,7 @@ from signerd.loopback.access.listening import listening_ports, private_socket
 from signerd.loopback.access.peers import Whose, peer_uid
 from signerd.loopback.access.sessions import PageSessions
 from signerd.loopback.answers import ROUTES, Context
-from signerd.loopback.binding import JSON, Called, Method, bind
+from signerd.loopback.binding import JSON, NOT_IN_THE_TABLE, UNFORESEEN, Called, Method, bind, route
 from signerd.loopback.events import Streams
 from signerd.loopback.page import entering
 from signerd.loopback.page.entering import PageMount
@@ -234,9 +233,6 @@ class OwnerProtocol(PromptProtocol):
             super().connection_lost(exc)
 
 
-_NOT_IN_THE_TABLE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
-
-
 async def interface(_request: Request) -> Response:
     return Response(_described(), media_type=JSON)
 
@@ -258,47 +254,25 @@ def make_app(service: Daemon, streams: Streams, sessions: PageSessions) -> Starl
 
     app = Starlette(
         routes=[
-            *(_row(call.method, PREFIX + call.path, bound(call, to)) for call, to in ROUTES.items()),
-            _row("GET", f"{PREFIX}/openapi.json", interface),
+            *(route(call.method, PREFIX + call.path, bound(call, to)) for call, to in ROUTES.items()),
+            route("GET", f"{PREFIX}/openapi.json", interface),
             *entering.ROUTES,
             PageMount("", app=make_page(context)),
         ],
-        exception_handlers={
-            SignerdError: _known,
-            HTTPException: _not_served,
-            Exception: _unknown,
-        },
+        exception_handlers=dict.fromkeys((SignerdError, HTTPException, Exception), _failed),
     )
     app.router.redirect_slashes = False
     app.state.service, app.state.sessions = service, sessions
     return app
 
 
-def _row(method: str, path: str, endpoint: Called) -> routing.Route:
-    row = routing.Route(path, endpoint, methods=[method])
-    # Starlette adds HEAD to every GET.
-    row.methods = {method}
-    return row
-
-
-def _answer(error: SignerdError) -> JSONResponse:
+async def _failed(request: Request, error: Exception) -> Response:
+    """Starlette raises a bug again after this response, so that it is logged with its traceback."""
+    if isinstance(error, HTTPException) and error.status_code in NOT_IN_THE_TABLE:
+        phrase = phrase_of(HTTPStatus(error.status_code))
+        error = NoSuchRoute(f"{request.method} on this path: {phrase}")
+    elif isinstance(error, HTTPException):
+        error = InvalidRequest("the request cannot be read")
+    elif not isinstance(error, SignerdError):
+        error = DaemonFailed(UNFORESEEN)
     return JSONResponse(problem(error), error.http_status, headers_of(error), CONTENT_TYPE)
-
-
-async def _known(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, SignerdError)
-    return _answer(error)
-
-
-async def _not_served(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if error.status_code in _NOT_IN_THE_TABLE:
-        return _answer(
-            NoSuchRoute(f"{request.method} on this path: {phrase_of(HTTPStatus(error.status_code))}")
-        )
-    return _answer(InvalidRequest("the request cannot be read"))
-
-
-async def _unknown(_request: Request, _error: Exception) -> Response:
-    """A bug. Starlette raises it again after this response, so that it is logged with its traceback."""
-    return _answer(DaemonFailed("the daemon failed in an unforeseen way"))

@@ -204,13 +204,22 @@ def in_time(case: Case) -> Verdict:
     return allow(f"It may be approved until {until}.")
 
 
+def own_coins(case: Case) -> Verdict:
+    """Coins of no pinned vault must be of the registered profile."""
+    return _from_profile(
+        case, "Its coins are of no vault that is pinned here, and not of your registered profile."
+    )
+
+
 def from_profile(case: Case) -> Verdict:
-    """A forward, and coins of no pinned vault, must be of a registered profile; the inspection proves it."""
+    """A registered profile must be named; the inspection proves that the coins are of it."""
+    return _from_profile(case, "It is a forward, but not from a profile that is registered with your device.")
+
+
+def _from_profile(case: Case, otherwise: str) -> Verdict:
     signing = signing_of(case.snapshot, case.context)
-    if signing is None and case.snapshot.is_of_profile:
-        return refuse("Its coins are of no vault that is pinned here, and not of your registered profile.")
     if signing is None:
-        return refuse("It is a forward, but not from a profile that is registered with your device.")
+        return refuse(otherwise)
     origin = signing.key.origin
     return allow(f"It is from your own profile, {origin}.", fingerprint=str(origin.fingerprint))
 

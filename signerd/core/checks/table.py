@@ -104,7 +104,7 @@ _ROWS = (
     Check("imported-open", ("S24",), BEFORE, "The time to approve it is not over.",
           of=IMPORTS, run=before.in_time),
     Check("imported-coins", ("S3",), BEFORE, "Coins of no pinned vault belong to the registered profile.",
-          of=OF_PROFILE, run=before.from_profile),
+          of=OF_PROFILE, run=before.own_coins),
     Check("kind-known", ("S12",), BEFORE,
           "It is of the kind that it claims, which this version can check in full.",
           of=PROPOSALS, run=before.kind_known),

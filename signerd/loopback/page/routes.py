@@ -1,7 +1,6 @@
 """The page's application: its routes, and the answers to a caller without a session and to errors."""
 
-from collections.abc import Awaitable, Callable
-from http import HTTPStatus
+from collections.abc import Callable
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -14,6 +13,7 @@ from signerd.callers import STRANGER, CallerKind, LoopbackCaller, Right
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, NotPaired, SignerdError
 from signerd.loopback.access.headers import SCOPE_KEY
 from signerd.loopback.answers import Context
+from signerd.loopback.binding import NOT_IN_THE_TABLE, UNFORESEEN, route
 from signerd.loopback.page import airgap, devices, home, proposals, rendering, settings, setup, vaults
 from signerd.loopback.page.rendering import PageRequest, PageRoute, problem_answer
 
@@ -28,14 +28,17 @@ ROWS: tuple[PageRoute, ...] = (
     *rendering.ASSET_ROWS,
 )
 
-_NOT_IN_THE_TABLE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
-
 
 def make_page(to: Callable[[LoopbackCaller], Context]) -> Starlette:
     """``to``: what answers a caller."""
+
+    async def failed(request: Request, error: Exception) -> Response:
+        page_request = _asked(request, to)
+        return await problem_answer(page_request, _explained(page_request, error))
+
     page = Starlette(
         routes=[_route(row, to) for row in ROWS],
-        exception_handlers={HTTPException: _problem(to, _not_served), Exception: _problem(to, _unforeseen)},
+        exception_handlers=dict.fromkeys((HTTPException, Exception), failed),
     )
     page.router.redirect_slashes = False
     page.state.scans = airgap.Scans()
@@ -60,10 +63,7 @@ def _route(row: PageRoute, to: Callable[[LoopbackCaller], Context]) -> Route:
             response.headers["Permissions-Policy"] = CAMERA_PERMISSION
         return response
 
-    made = Route(row.path, call, methods=[row.method])
-    # Starlette adds HEAD to every GET.
-    made.methods = {row.method}
-    return made
+    return route(row.method, row.path, call)
 
 
 def _let_in(caller: LoopbackCaller, needs: Right) -> None:
@@ -73,26 +73,13 @@ def _let_in(caller: LoopbackCaller, needs: Right) -> None:
     caller.require(needs)
 
 
-def _problem(
-    to: Callable[[LoopbackCaller], Context], explained: Callable[[PageRequest, Exception], SignerdError]
-) -> Callable[[Request, Exception], Awaitable[Response]]:
-    async def handle(request: Request, error: Exception) -> Response:
-        page_request = _asked(request, to)
-        return await problem_answer(page_request, explained(page_request, error))
-
-    return handle
-
-
-def _not_served(request: PageRequest, error: Exception) -> SignerdError:
-    assert isinstance(error, HTTPException)
+def _explained(request: PageRequest, error: Exception) -> SignerdError:
+    """Starlette raises a bug again after the response, so that it is logged with its traceback."""
+    if not isinstance(error, HTTPException):
+        return DaemonFailed(UNFORESEEN)
     if request.caller.kind is not CallerKind.PAGE:
         # A navigation carries no session; the script repeats the request with it, and gets the 404 then.
         return NotPaired("only the person at this machine may open this page")
-    if error.status_code in _NOT_IN_THE_TABLE:
+    if error.status_code in NOT_IN_THE_TABLE:
         return NoSuchRoute("there is no such page", hint="Go back to the proposals.")
     return InvalidRequest("the request cannot be read", hint="Load the page again.")
-
-
-def _unforeseen(_asked: PageRequest, _error: Exception) -> SignerdError:
-    """A bug. Starlette raises it again after this response, so that it is logged with its traceback."""
-    return DaemonFailed("the daemon failed in an unforeseen way")

@@ -8,7 +8,7 @@ import pytest
 
 from signerd.api.account import AccountApi, EventsApi
 from signerd.api.apps import AppsApi
-from signerd.api.described import calls_of
+from signerd.api.described import described
 from signerd.api.devices import DevicesApi
 from signerd.api.proposals import ProposalsApi
 from signerd.api.vaults import VaultsApi
@@ -18,7 +18,7 @@ from signerd.loopback.answers import ROUTES
 from signerd.loopback.binding import body_of
 
 GROUPS = (AccountApi, DevicesApi, VaultsApi, ProposalsApi, AppsApi, EventsApi)
-CALLS = [call for group in GROUPS for call in calls_of(group)]
+CALLS = [call for group in GROUPS for call in vars(group).values() if isinstance(call, described)]
 ADDRESS = DaemonAddress("http://127.0.0.1:9")
 ACCOUNTS, FOLLOW = DevicesApi.device_accounts, EventsApi.follow
 

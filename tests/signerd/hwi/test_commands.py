@@ -244,17 +244,16 @@ def interrupted(desk, hwi, outer):
 @pytest.fixture
 def approved_at_sight(desk, monkeypatch):
     """The person says yes once the program has looked, and listens."""
-    look, looked = signing._look, []
+    outcome, looked = signing._outcome, []
 
-    def looking(client, imported):
-        now = look(client, imported)
+    def deciding(now, *, attempted):
         if not looked:
             looked.append(now.state)
             with desk.client() as daemon:
-                approves(daemon, imported.psbt_id)
-        return now
+                approves(daemon, now.psbt_id)
+        return outcome(now, attempted=attempted)
 
-    monkeypatch.setattr(signing, "_look", looking)
+    monkeypatch.setattr(signing, "_outcome", deciding)
     yield
     assert looked == ["interrupted"]
 
