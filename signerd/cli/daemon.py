@@ -15,11 +15,9 @@ from signerd.core.states import network_words
 from signerd.core.text import count
 
 if TYPE_CHECKING:
-    from sqlite3 import Connection
-
     from signerd.account.config import Config
     from signerd.doctor.finding import DoctorFinding, Installation
-    from signerd.shapes import AuditReport, DeviceView, Status
+    from signerd.shapes import DeviceView, Status
 
 
 @pass_desk
@@ -109,7 +107,9 @@ def audit() -> None:
 @answering
 def verify(desk: Desk) -> None:
     """Check that no entry of the journal's chain was edited, removed or moved."""
-    report = desk.daemon.verify_audit() if desk.running() else _from_journal(desk.state)
+    from signerd.daemon.views import report_of_file
+
+    report = desk.daemon.verify_audit() if desk.running() else report_of_file(desk.state)
     whole = (
         f"Whole: {count(report.entries, 'entry', 'entries')}. Head: {report.head}",
         "A tail that was cut off shows only by comparing this with a head that you wrote down before.",
@@ -137,34 +137,6 @@ def begin_anew(desk: Desk) -> None:
     desk.tell("The next start begins with an empty journal.")
     if desk.as_json:
         answer({"begun_anew": True})
-
-
-def _from_journal(state: Path) -> "AuditReport":
-    """Without a daemon. Opened read-only, so that a damaged journal is not set aside."""
-    from contextlib import closing
-
-    from signerd.journal.storage import fault_of, open_to_read
-
-    with closing(open_to_read(state)) as journal:
-        fault = fault_of(journal)
-        report = _chain(journal)
-    return report if report.fault is not None else report.model_copy(update={"fault": fault})
-
-
-def _chain(journal: "Connection") -> "AuditReport":
-    """The report of the chain; an empty one where it cannot be read: the caller reports the journal's
-    fault.
-    """
-    from sqlite3 import DatabaseError
-
-    from signerd.daemon.views import audit_report
-    from signerd.journal.rows import audit_entries
-    from signerd.shapes import AuditReport
-
-    try:
-        return audit_report(tuple(audit_entries(journal)))
-    except (DatabaseError, ValueError, KeyError, TypeError):
-        return AuditReport(entries=0, head="", at=None, fault=None)
 
 
 THIS_PROGRAM = "signerd"

@@ -9,31 +9,41 @@ never goes back to the person or to another device.
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, Self
 
 from signerd.errors import IllegalEvent
 
 
 class State(StrEnum):
-    RECEIVED = "received"
-    REFUSED = "refused"
-    WAITING_PERSON = "waiting-for-person"
-    WAITING_DEVICE = "waiting-for-device"
-    EXPORTED = "exported"
-    SIGNING = "signing"
-    SIGNED = "signed"
-    SUBMITTING = "submitting"
-    KEPT = "kept"
-    SUBMITTED = "submitted"
-    HANDED_OVER = "handed-over"
-    BROADCAST = "broadcast"
-    CONFIRMED = "confirmed"
-    DECLINED = "declined"
-    INTERRUPTED = "interrupted"
-    QUARANTINED = "quarantined"
-    EXPIRED = "expired"
-    SUPERSEDED = "superseded"
-    WITHDRAWN = "withdrawn"
+    """``words``: the sentence for the person."""
+
+    def __new__(cls, value: str, words: str = "") -> Self:
+        made = str.__new__(cls, value)
+        made._value_, made.words = value, words
+        return made
+
+    words: str
+
+    RECEIVED = "received", "received"
+    REFUSED = "refused", "refused by a check here"
+    WAITING_PERSON = "waiting-for-person", "waits for your decision"
+    WAITING_DEVICE = "waiting-for-device", "approved, waits for your device"
+    EXPORTED = "exported", "exported: it may be signed; import the answer"
+    SIGNING = "signing", "your device is asked"
+    SIGNED = "signed", "signed, not submitted yet"
+    SUBMITTING = "submitting", "being submitted"
+    # The reason goes on with why, and with what happens next.
+    KEPT = "kept", "signed and kept"
+    SUBMITTED = "submitted", "the platform has your signature"
+    HANDED_OVER = "handed-over", "signed, and ready for the program that imported it"
+    BROADCAST = "broadcast", "out of your hands: complete, or on the network"
+    CONFIRMED = "confirmed", "confirmed"
+    DECLINED = "declined", "declined"
+    INTERRUPTED = "interrupted", "not signed; you may approve it again"
+    QUARANTINED = "quarantined", "set aside: something is wrong with it"
+    EXPIRED = "expired", "expired"
+    SUPERSEDED = "superseded", "replaced by another proposal"
+    WITHDRAWN = "withdrawn", "withdrawn"
 
 
 class ProposalMove(StrEnum):
@@ -145,29 +155,6 @@ def advance(state: State, move: ProposalMove) -> State:
     return after
 
 
-# Sentences for the person, by State's values.
-STATES = {
-    "received": "received",
-    "refused": "refused by a check here",
-    "waiting-for-person": "waits for your decision",
-    "waiting-for-device": "approved, waits for your device",
-    "exported": "exported: it may be signed; import the answer",
-    "signing": "your device is asked",
-    "signed": "signed, not submitted yet",
-    "submitting": "being submitted",
-    # The reason goes on with why, and with what happens next.
-    "kept": "signed and kept",
-    "submitted": "the platform has your signature",
-    "handed-over": "signed, and ready for the program that imported it",
-    "broadcast": "out of your hands: complete, or on the network",
-    "confirmed": "confirmed",
-    "declined": "declined",
-    "interrupted": "not signed; you may approve it again",
-    "quarantined": "set aside: something is wrong with it",
-    "expired": "expired",
-    "superseded": "replaced by another proposal",
-    "withdrawn": "withdrawn",
-}
 # The states in which the person is asked; those between the approval and the platform; those after it.
 ASKED = frozenset({"waiting-for-person", "interrupted"})
 ON_THE_WAY = frozenset({"waiting-for-device", "exported", "signing", "signed", "submitting", "kept"})
@@ -210,4 +197,7 @@ def is_proof(line: PaidAndFee) -> bool:
 
 
 def state_words(state: str, *, proof: bool = False) -> str:
-    return "proven" if proof and state == State.CONFIRMED else STATES.get(state, state)
+    """Of a state that this version does not know, the state itself."""
+    if proof and state == State.CONFIRMED:
+        return "proven"
+    return next((known.words for known in State if known == state), state)

@@ -3,6 +3,9 @@ for a proposal, for comparison, too.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from sqlite3 import DatabaseError
 
 from firmware_bridge import BridgeError, Device, DeviceState, has_anti_exfil, known_flaws
 from firmware_bridge.advisories import firmware_known
@@ -25,6 +28,8 @@ from signerd.core.text import count
 from signerd.core.titles import NO_PINNED, Pinned
 from signerd.core.values import OwnKey
 from signerd.daemon.devices import screen_of
+from signerd.journal.rows import audit_entries
+from signerd.journal.storage import fault_of, open_to_read
 from signerd.shapes import (
     AccountKeys,
     AdvisoryView,
@@ -204,6 +209,20 @@ def audit_report(entries: Sequence[Entry]) -> AuditReport:
     at, fault = (None, None) if first is None else first
     head = entries[-1].digest if entries else GENESIS
     return AuditReport(entries=len(entries), head=head.hex(), at=at, fault=fault)
+
+
+def report_of_file(state: Path) -> AuditReport:
+    """Of the journal in this folder, without a daemon: the first fault of its chain, else of the file. Opened
+    read-only, so that a damaged journal is not set aside. Raises JournalUnwritable.
+    """
+    with closing(open_to_read(state)) as journal:
+        fault = fault_of(journal)
+        try:
+            report = audit_report(tuple(audit_entries(journal)))
+        except (DatabaseError, ValueError, KeyError, TypeError):
+            # The fault of the file says why.
+            report = AuditReport(entries=0, head="", at=None, fault=None)
+    return report if report.fault is not None else report.model_copy(update={"fault": fault})
 
 
 # Nobody compares more on a device; the list of payments has them all.

@@ -11,7 +11,7 @@ from custody.common.private_files import take
 from signerd.backup.schedule import last_backup, reminders
 from signerd.doctor.finding import DoctorFinding, Installation, note, of_error, trouble, unknown, well
 from signerd.errors import KeyringTimedOut, SecretsError, SignerdError
-from signerd.journal.storage import JOURNAL, LOCK, fault_of, make_private, open_to_read
+from signerd.journal.storage import JOURNAL, LOCK, make_private, open_to_read
 
 # RFC 6238, section 5.2: an authenticator's step is 30 seconds.
 MOST_SECONDS_OFF = 30.0
@@ -156,17 +156,13 @@ def _held(installation: Installation) -> bool:
 
 
 def journal(installation: Installation) -> DoctorFinding:
-    from signerd.daemon.views import audit_report
-    from signerd.journal.rows import audit_entries
+    from signerd.daemon.views import report_of_file
 
     if not (installation.state / JOURNAL).exists() and installation.status is None:
         return note("There is no journal yet.")
-    with closing(open_to_read(installation.state)) as opened:
-        damage = fault_of(opened)
-        report = None if damage else audit_report(tuple(audit_entries(opened)))
-    fault = damage if report is None else report.fault
-    if fault is not None or report is None:
-        return trouble(f"The journal is not whole: {fault}.", _MEMORY, "signerd audit verify")
+    report = report_of_file(installation.state)
+    if report.fault is not None:
+        return trouble(f"The journal is not whole: {report.fault}.", _MEMORY, "signerd audit verify")
     return well(f"The chain of {report.entries} decisions is whole.")
 
 

@@ -61,12 +61,13 @@ def _shown(view: ProposalView) -> dict[str, Any]:
     """The review for its template. ``decidable``: the person is asked and may approve."""
     whose = "your own profile" if view.from_profile else "the vault"
     checks, money = view.checks, None if is_proof(view) else view.money
+    rows = () if money is None else shares(money, whose)
     undecided = view.state in ASKED
     return {
         "view": view,
         "whose": whose,
-        "picture": None if money is None else picture_of(money, whose=whose),
-        "shares": () if money is None else shares(money, whose),
+        "picture": None if money is None else picture_of(money, rows),
+        "shares": rows,
         "refused": [c for c in checks if c.outcome == "refuse"],
         "to_acknowledge": [c for c in checks if c.outcome == "warn" and c.acknowledge],
         "warned": [c for c in checks if c.outcome == "warn" and not c.acknowledge],
@@ -197,25 +198,19 @@ ROWS = (
 )
 
 
-def picture_of(money: MoneyView, *, whose: str) -> Picture | None:
-    """None where an amount is not known. ``whose``: the owner of the change, in words."""
+def picture_of(money: MoneyView, rows: Sequence[DiagramRow]) -> Picture | None:
+    """None where an amount is not known. ``rows``: of its ``shares``; the last one is the fee."""
     if money.fee_sats is None:
         return None
     coins = [Flow("coin", coin.amount_sats or 0, f"Coin {n}") for n, coin in enumerate(money.coins, start=1)]
-    return draw(coins, (*_outputs(money, whose), Flow("fee", money.fee_sats, "Network fee")))
+    *paid, fee = (Flow(row.kind, row.sats or 0, row.title, _lines(row)) for row in rows)
+    data = (Flow("data", 0, f"Data, {count(len(d.data) // 2, 'byte', 'bytes')}") for d in money.data)
+    return draw(coins, (*paid, *data, fee))
 
 
-def _outputs(money: MoneyView, whose: str) -> tuple[Flow, ...]:
-    return (
-        *(Flow("pay", p.amount_sats, "Pays", address_lines(p.on_screen)) for p in money.payments),
-        *(
-            Flow(
-                "back",
-                c.amount_sats,
-                f"Back to {whose}",
-                ((place_words(c.chain, c.index),), *address_lines(c.on_screen)),
-            )
-            for c in money.change
-        ),
-        *(Flow("data", 0, f"Data, {count(len(d.data) // 2, 'byte', 'bytes')}") for d in money.data),
-    )
+def _lines(row: DiagramRow) -> tuple[tuple[str, ...], ...]:
+    """What stands below its title."""
+    if row.to is None:
+        return ()
+    place = ((place_words(row.to.chain, row.to.index),),) if isinstance(row.to, ChangeView) else ()
+    return (*place, *address_lines(row.to.on_screen))

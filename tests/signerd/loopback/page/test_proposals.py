@@ -385,7 +385,8 @@ def money(coins, pays, back=(), *, fee=None, data=0):
 
 
 def test_many_coins_are_one_band_and_no_output_ever_is():
-    drawn = picture_of(money([10] * 30, [10] * 20), whose="the vault")
+    moved = money([10] * 30, [10] * 20)
+    drawn = picture_of(moved, shares(moved, "the vault"))
     assert len(drawn.coins) == MOST_COINS
     assert drawn.coins[-1].flow.title == "23 more coins"
     assert sum(band.flow.sats for band in drawn.coins) == 300
@@ -395,7 +396,8 @@ def test_many_coins_are_one_band_and_no_output_ever_is():
 @given(AMOUNTS, AMOUNTS, st.lists(st.integers(1, 10**15), max_size=3), st.integers(-(10**15), 10**15))
 def test_every_address_is_whole_nothing_overlaps_and_nothing_leaves_the_drawing(coins, pays, back, fee):
     """Also for a transaction whose figures lie: it is refused, and drawn."""
-    drawn = picture_of(money(coins, pays, back, fee=fee), whose="the vault")
+    moved = money(coins, pays, back, fee=fee)
+    drawn = picture_of(moved, shares(moved, "the vault"))
     for column in (drawn.coins, drawn.outputs):
         for band in column:
             assert band.height >= THINNEST
