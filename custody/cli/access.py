@@ -64,19 +64,19 @@ def chosen(
     """
     known = list(candidates)
     try:
-        found = named(given, known, kind)
+        match = named(given, known, kind)
     except Ambiguous as error:
         raise Stop(str(error), error.hint, Exit.NOT_DECIDED) from None
-    if found is None:
+    if match is None:
         fail(f"there is no {kind} '{given}'", hint, Exit.NOT_DECIDED)
-    is_whole = given == found.id or any(given.strip().casefold() == name.casefold() for name in found.names)
+    is_whole = given == match.id or any(given.strip().casefold() == name.casefold() for name in match.names)
     if unseen and not is_whole:
         fail(
             f"with --yes a {kind} is named by its whole id or name: you are not asked about what was found",
-            f"'{given}' is {found.id}: {found.words}",
+            f"'{given}' is {match.id}: {match.words}",
             Exit.USAGE,
         )
-    return found.id
+    return match.id
 
 
 def workspaces(client: "Client") -> list[NamedWorkspace]:
@@ -90,7 +90,7 @@ def workspaces(client: "Client") -> list[NamedWorkspace]:
             )
         ]
     user = client.user_info()
-    found = [
+    listed = [
         NamedWorkspace(
             one.org_id,
             entry.workspace_info.uid,
@@ -103,7 +103,7 @@ def workspaces(client: "Client") -> list[NamedWorkspace]:
         for one in user.organisations_info.organisations
         for entry in one.workspaces.workspaces
     ]
-    return sorted(found, key=lambda each: each.workspace_id != user.default_workspace)
+    return sorted(listed, key=lambda each: each.workspace_id != user.default_workspace)
 
 
 def workspace_named(client: "Client", given: str | None) -> NamedWorkspace:
@@ -132,10 +132,10 @@ class Access:
         return self.workspace.workspace_id
 
     def pick(
-        self, given: str, found: Iterable[T], candidate: Callable[[T], NamedRecord], kind: str, hint: str
+        self, given: str, candidates: Iterable[T], candidate: Callable[[T], NamedRecord], kind: str, hint: str
     ) -> T:
         """The one that a person named. Raises Stop, as ``chosen``."""
-        known = {candidate(one).id: one for one in found}
+        known = {candidate(one).id: one for one in candidates}
         return known[chosen(given, map(candidate, known.values()), kind, hint, unseen=self.yes)]
 
     def request(self, call: Callable[[Input], Any], **given: Any) -> Input:

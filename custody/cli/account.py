@@ -114,13 +114,15 @@ def mail_command(desk: ClientDesk, waiting: bool | None, amounts: bool | None) -
 
     with desk.client() as client:
         if waiting is None and amounts is None:
-            found = client.mail_settings()
+            settings = client.mail_settings()
         else:
-            found = client.update_mail_settings(UpdateMailSettingsRequest(waiting=waiting, amounts=amounts))
-    how = "with amounts and addresses" if found.amounts else "without amounts and addresses"
+            settings = client.update_mail_settings(
+                UpdateMailSettingsRequest(waiting=waiting, amounts=amounts)
+            )
+    how = "with amounts and addresses" if settings.amounts else "without amounts and addresses"
     mail = (
         f"a mail when something waits for you, {how}"
-        if found.waiting
+        if settings.waiting
         else "no mail when something waits for you"
     )
-    give(found, f"You get {mail}.")
+    give(settings, f"You get {mail}.")

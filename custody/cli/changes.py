@@ -31,11 +31,11 @@ def make_or_ask(access: Access, call: Callable[[Input], Any], request: Input, wo
             raise
     aside("In this organisation a second person has to confirm that.")
     access.confirm("Ask for it?")
-    asked = access.client.request_change(RequestChangeRequest.of(declared_of(call), request))
+    change = access.client.request_change(RequestChangeRequest.of(declared_of(call), request))
     give(
-        asked,
-        f"Asked for: change {asked.change_id}. Nothing has changed yet.",
-        f"  Somebody else confirms it, {_when(asked)}: custody change confirm {asked.change_id}",
+        change,
+        f"Asked for: change {change.change_id}. Nothing has changed yet.",
+        f"  Somebody else confirms it, {_when(change)}: custody change confirm {change.change_id}",
     )
 
 
@@ -49,8 +49,8 @@ def change() -> None:
 @in_workspace
 def list_command(access: Access, all_of_them: bool) -> None:
     """List the changes that wait: those you may confirm, and your own."""
-    found = access.client.changes(workspace_id=access.workspace_id)
-    shown = [one for one in found if all_of_them or one.status == "PENDING"]
+    changes = access.client.changes(workspace_id=access.workspace_id)
+    shown = [one for one in changes if all_of_them or one.status == "PENDING"]
     header = ("ID", "STATUS", "ASKED BY", "WHAT", "")
     give_list(shown, header, map(_row, shown), "No changes wait.")
 

@@ -37,12 +37,12 @@ def give(value: Any, *lines: str) -> None:
 
 
 def give_list(
-    found: Sequence[Any], header: Sequence[str], rows: Iterable[Sequence[str]], empty: str = ""
+    items: Sequence[Any], header: Sequence[str], rows: Iterable[Sequence[str]], empty: str = ""
 ) -> None:
-    """``rows``: of ``found``, for a person. ``empty``: said in place of a table without rows."""
+    """``rows``: of ``items``, for a person. ``empty``: said in place of a table without rows."""
     if wants_json():
-        answer(found)
-    elif found or not empty:
+        answer(items)
+    elif items or not empty:
         table(header, list(rows))
     else:
         say(empty)
@@ -88,11 +88,11 @@ _SATS: Final = re.compile(
 
 def parse_amount(text: str) -> int:
     """Satoshis of ``0.25BTC``, ``0.25 btc``, ``25000 sats`` or ``25,000sats``. Raises ValueError."""
-    if found := _BTC.fullmatch(text.strip()):
-        whole, fraction = found[1], found[2] or ""
+    if match := _BTC.fullmatch(text.strip()):
+        whole, fraction = match[1], match[2] or ""
         return int(whole) * SATS_PER_BTC + int(fraction.ljust(8, "0"))
-    if found := _SATS.fullmatch(text.strip()):
-        return int(found[1].replace(",", ""))
+    if match := _SATS.fullmatch(text.strip()):
+        return int(match[1].replace(",", ""))
     raise ValueError(f"'{text}' is not an amount: write it with its unit, like 0.25BTC or 25000sats")
 
 

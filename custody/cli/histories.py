@@ -208,8 +208,8 @@ def _give(
     """Into ``file``, from the oldest on where it has an order; else the first ``count`` of them."""
     read, vault_id = history.read(access.client), vault_of(access, given).id
     if file is None:
-        found = list(islice(_entries(access, read, vault_id, history.entries, filters), count))
-        give_list(found, history.header, map(history.row, found), history.empty)
+        entries = list(islice(_entries(access, read, vault_id, history.entries, filters), count))
+        give_list(entries, history.header, map(history.row, entries), history.empty)
         return
     every = _entries(access, read, vault_id, history.entries, filters | history.oldest)
     _write(file, history.columns, every)

@@ -58,15 +58,15 @@ def list_command(access: Access) -> None:
 
 
 def _of_vault(one: "Vault") -> tuple[str, ...]:
-    found = one.detailed_vault_limits
-    if found is None:
+    limits = one.detailed_vault_limits
+    if limits is None:
         return one.name, "not known now", "", ""
-    left = (f"{found.unused} BTC", until(found.next_reset)) if found.per_cycle else ("", "")
-    return one.name, _of_limits(found), *left
+    left = (f"{limits.unused} BTC", until(limits.next_reset)) if limits.per_cycle else ("", "")
+    return one.name, _of_limits(limits), *left
 
 
-def _of_limits(found: "VaultLimits") -> str:
-    return _words(found.limit, found.cycle_period, found.cycle_day, per_cycle=found.per_cycle)
+def _of_limits(limits: "VaultLimits") -> str:
+    return _words(limits.limit, limits.cycle_period, limits.cycle_day, per_cycle=limits.per_cycle)
 
 
 def _words(limit: str, period: str, day: int, *, per_cycle: bool = True) -> str:
@@ -136,17 +136,17 @@ def _set_vault(access: Access, given: str, change: "Mapping[str, object]") -> No
 
 
 def _set_role(access: Access, given: str, change: "Mapping[str, object]") -> None:
-    found = role_of(access, given)
+    role = role_of(access, given)
     request = access.request(
         access.client.update_role_policies,
-        role_id=found.role_id,
+        role_id=role.role_id,
         new_transaction_limit=change["limit"],
-        cycle_period=change["cycle_period"] or found.cycle_period,
-        cycle_day=change["cycle_day"] or found.cycle_day,
+        cycle_period=change["cycle_period"] or role.cycle_period,
+        cycle_day=change["cycle_day"] or role.cycle_day,
     )
-    whose = f"each of the {found.members} who hold the role {found.name}"
+    whose = f"each of the {role.members} who hold the role {role.name}"
     after = _words(request.new_transaction_limit, request.cycle_period, request.cycle_day)
-    _ask(access, whose, _of_known(found), after)
+    _ask(access, whose, _of_known(role), after)
     make_or_ask(access, access.client.update_role_policies, request, f"The limit is {change['limit']} BTC.")
 
 

@@ -80,12 +80,12 @@ def list_command(access: Access) -> None:
 @asking_in_workspace
 def add_command(access: Access, email: str, role: str) -> None:
     """Invite a person, who becomes a member by accepting."""
-    found, place = role_of(access, role), {"workspace_context": access.workspace_id}
+    chosen_role, place = role_of(access, role), {"workspace_context": access.workspace_id}
     request = access.request(
-        access.client.invite_to_workspace, invited_email=email, role_id=found.role_id, **place
+        access.client.invite_to_workspace, invited_email=email, role_id=chosen_role.role_id, **place
     )
-    rights = ", ".join(sorted(one.rule_name for one in found.perm)) or "nothing"
-    aside(f"{request.invited_email} as {found.name} of {access.workspace.words}")
+    rights = ", ".join(sorted(one.rule_name for one in chosen_role.perm)) or "nothing"
+    aside(f"{request.invited_email} as {chosen_role.name} of {access.workspace.words}")
     aside(f"  The role may: {rights}")
     access.confirm("Send this invitation?")
     make_or_ask(access, access.client.invite_to_workspace, request, f"{request.invited_email} is invited.")

@@ -109,7 +109,7 @@ def max_send_command(
     source = vault_of(access, vault)
     book = access.client.whitelist_addresses(workspace_id=access.workspace_id)
     addresses = [_payment(0, one, source.chain, book, unseen=False).address for one in recipients]
-    found = access.client.max_send(
+    maximum = access.client.max_send(
         workspace_id=access.workspace_id,
         wallet_id=source.id,
         recipients=addresses,
@@ -117,9 +117,10 @@ def max_send_command(
         fee_rate=fee_rate,
     )
     give(
-        found,
-        f"{amount(found.amount_sats)}, with a fee of {amount(found.fee_sats)} at {found.fee_rate} sat/vB",
-        f"  {found.words}",
+        maximum,
+        f"{amount(maximum.amount_sats)}, with a fee of {amount(maximum.fee_sats)} "
+        f"at {maximum.fee_rate} sat/vB",
+        f"  {maximum.words}",
     )
 
 
@@ -192,5 +193,5 @@ def _from_book(sats: int, whom: str, book: "Sequence[WhitelistAddress]", *, unse
     known = {str(one.uid): one for one in book}
     candidates = [NamedRecord(key, (one.name,), f"'{one.name}', {one.address}") for key, one in known.items()]
     hint = "It is not an address either. Check it, or have it added to the address book."
-    found = known[chosen(whom, candidates, "recipient", hint, unseen=unseen)]
-    return PaymentLine(sats, found.address, found.name)
+    entry = known[chosen(whom, candidates, "recipient", hint, unseen=unseen)]
+    return PaymentLine(sats, entry.address, entry.name)

@@ -78,8 +78,8 @@ def explain_command(code: str) -> None:
     """Explain an error code of the platform: what it means, what to do, and who can do it."""
     from custody.schemas.errors import ErrorCode
 
-    found = ErrorCode.__members__.get(code.upper())
-    if found is None:
+    known = ErrorCode.__members__.get(code.upper())
+    if known is None:
         near = get_close_matches(code.upper(), ErrorCode, n=3)
         hint = (
             f"Did you mean {' or '.join(near)}?"
@@ -88,11 +88,11 @@ def explain_command(code: str) -> None:
         )
         fail(f"the platform has no code '{code}'", hint, Exit.USAGE)
     give(
-        {"code": found.value, "meaning": found.meaning, "advice": found.advice, "who": found.who},
-        found.value,
-        f"  {found.meaning}",
-        f"  {found.advice}",
-        f"  Who can: {found.who}.",
+        {"code": known.value, "meaning": known.meaning, "advice": known.advice, "who": known.who},
+        known.value,
+        f"  {known.meaning}",
+        f"  {known.advice}",
+        f"  Who can: {known.who}.",
     )
 
 

@@ -100,18 +100,18 @@ _given = click.argument("given", metavar="PROPOSAL", help="Its id, or the beginn
 def proposals_command(access: Access, ended: bool, status: str | None, search: str | None) -> None:
     """List the proposals of the workspace that are under way."""
     statuses = (status,) if status else (*OPEN, *ENDED) if ended else OPEN
-    found = sorted(proposals_of(access, statuses, search), key=lambda one: one.created_at)
+    listed = sorted(proposals_of(access, statuses, search), key=lambda one: one.created_at)
     names = (
         {one.id: one.name for one in access.client.vault_names(workspace_id=access.workspace_id)}
-        if found
+        if listed
         else {}
     )
-    is_anyone_nameless = any(not one.created_by_name for one in found)
+    is_anyone_nameless = any(not one.created_by_name for one in listed)
     people = people_of(access) if is_anyone_nameless else {}
-    short = short_ids([one.psbt_id for one in found])
-    rows = (_row(one, short[one.psbt_id], names, people) for one in found)
+    short = short_ids([one.psbt_id for one in listed])
+    rows = (_row(one, short[one.psbt_id], names, people) for one in listed)
     header = ("ID", "STATUS", "VAULT", "PAYS", "SIGNED", "BY", "FOR")
-    give_list(found, header, rows, "No proposals.")
+    give_list(listed, header, rows, "No proposals.")
 
 
 def _row(one: "Proposal", short: str, vaults: dict[str, str], people: dict[str, str]) -> tuple[str, ...]:
@@ -192,9 +192,9 @@ def bump_command(access: Access, given: str, fee_rate: str | None) -> None:
     one = proposal_of(access, given)
     replaced = {"replaces_psbt_id": one.psbt_id, "wallet_id": one.vault_id}
     request = access.request(access.client.create_psbt, tx_type="send", fee_rate=fee_rate, **replaced)
-    found = access.make(access.client.preview_psbt, request)
+    preview = access.make(access.client.preview_psbt, request)
     _show(one)
-    aside(f"  The new one's fee: {amount(found.fee_sats)}, {found.fee_rate} sat/vB")
+    aside(f"  The new one's fee: {amount(preview.fee_sats)}, {preview.fee_rate} sat/vB")
     access.confirm("Propose it at this fee?")
     propose(access, request)
 
@@ -255,10 +255,10 @@ def make_command(access: Access, given: str, message: str, address: str | None, 
 @in_workspace
 def list_command(access: Access) -> None:
     """List the workspace's proofs, also incomplete ones."""
-    found = _proofs(access)
-    short = short_ids([one.psbt_id for one in found])
-    rows = [(short[one.psbt_id], one.status.lower(), _signed(one), one.description or "") for one in found]
-    give_list(found, ("id", "state", "signed", "message"), rows)
+    proofs = _proofs(access)
+    short = short_ids([one.psbt_id for one in proofs])
+    rows = [(short[one.psbt_id], one.status.lower(), _signed(one), one.description or "") for one in proofs]
+    give_list(proofs, ("id", "state", "signed", "message"), rows)
 
 
 @proof.command("show")
@@ -283,8 +283,8 @@ def show_command(access: Access, given: str) -> None:
 def download_command(access: Access, given: str, file: Path) -> None:
     """Write the file of a complete proof, for the auditor who checks it."""
     one = _proof(access, given)
-    found = access.client.proof(workspace_id=access.workspace_id, psbt_id=one.psbt_id)
-    file.write_text(found.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    proof_file = access.client.proof(workspace_id=access.workspace_id, psbt_id=one.psbt_id)
+    file.write_text(proof_file.model_dump_json(indent=2) + "\n", encoding="utf-8")
     say(f"{file} is written. Anybody checks it with: custody verify-proof {file}")
 
 

@@ -24,8 +24,10 @@ def account_of(access: Access, given: str) -> "ServiceAccount":
     def candidate(one: "ServiceAccount") -> NamedRecord:
         return NamedRecord(str(one.service_account_id), (one.name,), f"'{one.name}'")
 
-    found = access.client.service_accounts(access.workspace_id)
-    return access.pick(given, found, candidate, "service account", "custody service-account list shows them.")
+    accounts = access.client.service_accounts(access.workspace_id)
+    return access.pick(
+        given, accounts, candidate, "service account", "custody service-account list shows them."
+    )
 
 
 @click.group("service-account")
@@ -37,8 +39,8 @@ def service_account() -> None:
 @in_workspace
 def list_command(access: Access) -> None:
     """List them, with what they may and when they were last used."""
-    found = access.client.service_accounts(access.workspace_id)
-    give_list(found, _HEADER, map(_cells, found))
+    accounts = access.client.service_accounts(access.workspace_id)
+    give_list(accounts, _HEADER, map(_cells, accounts))
 
 
 @service_account.command("make")
@@ -74,10 +76,10 @@ def make_command(
 @asking_in_workspace
 def secret_command(access: Access, account: str, overlap_hours: int) -> None:
     """Make a new secret, and write it to standard output. It is never shown again."""
-    found = account_of(access, account)
-    aside(f"A new secret of service account {found.service_account_id} ({found.name})")
+    chosen = account_of(access, account)
+    aside(f"A new secret of service account {chosen.service_account_id} ({chosen.name})")
     access.confirm(f"The one before stays good for {count(overlap_hours, 'hour', 'hours')}. Make it?")
-    wanted = {"service_account_id": found.service_account_id, "overlap_hours": overlap_hours}
+    wanted = {"service_account_id": chosen.service_account_id, "overlap_hours": overlap_hours}
     made = access.make(access.client.issue_service_secret, **wanted)
     give(made, made.secret)
 
@@ -87,10 +89,10 @@ def secret_command(access: Access, account: str, overlap_hours: int) -> None:
 @asking_in_workspace
 def revoke_command(access: Access, account: str) -> None:
     """Revoke an account at once and for good, whichever member made it."""
-    found = account_of(access, account)
-    aside(f"Service account {found.service_account_id} ({found.name}) of {found.made_by_name}")
+    chosen = account_of(access, account)
+    aside(f"Service account {chosen.service_account_id} ({chosen.name}) of {chosen.made_by_name}")
     access.confirm("End it for good?")
-    ended = access.make(access.client.revoke_service_account, service_account_id=found.service_account_id)
+    ended = access.make(access.client.revoke_service_account, service_account_id=chosen.service_account_id)
     give(ended, f"Service account {ended.service_account_id} ({ended.name}) is revoked.")
 
 

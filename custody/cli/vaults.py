@@ -54,9 +54,9 @@ def vault() -> None:
 @in_workspace
 def list_command(access: Access) -> None:
     """List the vaults and what is in them."""
-    found = access.client.list_wallets(workspace_id=access.workspace_id)
+    vaults = access.client.list_wallets(workspace_id=access.workspace_id)
     header = ("ID", "NAME", "SIGNERS", "NETWORK", "CONFIRMED", "COMING", "LOCKED", "STOPPED")
-    give_list(found, header, map(_row, found), "No vaults.")
+    give_list(vaults, header, map(_row, vaults), "No vaults.")
 
 
 def _row(one: "Vault") -> tuple[str, ...]:
@@ -188,15 +188,15 @@ def create_command(
 
 
 def _signers(access: Access, given: tuple[str, ...]) -> "list[Member]":
-    found = members_of(access, given)
-    for member in found:
+    members = members_of(access, given)
+    for member in members:
         if not member.can_sign:
             fail(
                 f"{member.email} has no device registered on this network",
                 "The member runs signerd register first.",
                 Exit.NOT_DECIDED,
             )
-    return found
+    return members
 
 
 @vault.command("replace")

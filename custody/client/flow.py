@@ -357,10 +357,10 @@ def renew(core: Core, *, stale: Session) -> Plan[None]:
 
 def refresh_token_of(reply: HttpReply) -> str:
     """The refresh cookie; empty where there is none. Raises BadAnswer where it cannot be sent back."""
-    found = set(re.findall(_COOKIE, reply.headers.get("set-cookie", "")))
-    if len(found) > 1:
+    tokens = set(re.findall(_COOKIE, reply.headers.get("set-cookie", "")))
+    if len(tokens) > 1:
         raise BadAnswer(f"{reply.path}: two sessions at once")
-    token = found.pop() if found else ""
+    token = tokens.pop() if tokens else ""
     if not _CARRIED.fullmatch(token):
         raise BadAnswer(f"{reply.path}: a session that cannot be sent back")
     return token
@@ -402,13 +402,13 @@ def read_list(core: Core, reply: HttpReply, shape: type[Answer] | TypeAdapter[An
     """
     if b'"unreadable"' in reply.content:
         with suppress(ValueError):
-            found = json.loads(reply.content)
-            if isinstance(found, list):
-                left = [each for each in found if not isinstance(each, dict) or "unreadable" not in each]
-                core.unreadable += [each for each in found if each not in left]
+            items = json.loads(reply.content)
+            if isinstance(items, list):
+                left = [each for each in items if not isinstance(each, dict) or "unreadable" not in each]
+                core.unreadable += [each for each in items if each not in left]
                 reply = replace(reply, content=json.dumps(left).encode())
-            elif isinstance(found, dict) and isinstance(found.get("unreadable"), list):
-                core.unreadable += found["unreadable"]
+            elif isinstance(items, dict) and isinstance(items.get("unreadable"), list):
+                core.unreadable += items["unreadable"]
     return read(reply, shape)
 
 
@@ -431,5 +431,5 @@ def read(reply: HttpReply, shape: type[Answer] | TypeAdapter[Answer]) -> Answer:
 
 def next_page(reply: HttpReply) -> str | None:
     """The address of the page after this one."""
-    found = _LINK.search(reply.headers.get("link", ""))
-    return None if found is None else found[1]
+    match = _LINK.search(reply.headers.get("link", ""))
+    return None if match is None else match[1]

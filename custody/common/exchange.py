@@ -176,17 +176,17 @@ def attempt(
     backoff = Backoff(jitter, first=FIRST_BACKOFF_SECONDS)
     for _ in range(TRIES - 1 if repeatable else 0):
         outcome = yield from exchange(request)
-        asked = 0.0
+        sent_at = 0.0
         if isinstance(outcome, HttpReply):
             if outcome.status not in BUSY_STATUSES:
                 return outcome
-            asked = retry_after(outcome, now()) or 0.0
+            sent_at = retry_after(outcome, now()) or 0.0
         elif outcome.why in {Why.UNFIT, Why.ENDLESS}:
             return outcome
-        if asked > LONGEST_RETRY_SECONDS:
+        if sent_at > LONGEST_RETRY_SECONDS:
             return outcome
         # Jitter: clients that got the same Retry-After must not all come back at the same moment.
-        yield Wait(max(asked * (1.0 + jitter()), backoff.next()))
+        yield Wait(max(sent_at * (1.0 + jitter()), backoff.next()))
     return (yield from exchange(request))
 
 

@@ -32,18 +32,18 @@ class NamedRecord:
 class Ambiguous(Exception):
     """Several could be meant; ``hint`` lists them."""
 
-    def __init__(self, given: str, found: Sequence[NamedRecord], kind: str) -> None:
-        super().__init__(f"'{given}' could be any of {len(found)} {kind}s")
-        lines = [f"    {candidate.id}  {candidate.words}" for candidate in found[:MOST_LISTED]]
-        more = [f"    and {len(found) - MOST_LISTED} more"] if len(found) > MOST_LISTED else []
+    def __init__(self, given: str, matches: Sequence[NamedRecord], kind: str) -> None:
+        super().__init__(f"'{given}' could be any of {len(matches)} {kind}s")
+        lines = [f"    {candidate.id}  {candidate.words}" for candidate in matches[:MOST_LISTED]]
+        more = [f"    and {len(matches) - MOST_LISTED} more"] if len(matches) > MOST_LISTED else []
         self.hint = "\n".join(["Name one by its id:", *lines, *more])
 
 
 def next_name(name: str, taken: Iterable[str]) -> str:
     """The first of "Cold 2", "Cold 3" and so on that nobody has; after "Cold 7" comes "Cold 8"."""
     keys = {name_key(each) for each in taken}
-    found = _NUMBERED.fullmatch(name)
-    stem, number = (name, None) if found is None else found.groups()
+    match = _NUMBERED.fullmatch(name)
+    stem, number = (name, None) if match is None else match.groups()
     following = (f"{stem[: LONGEST - len(str(n)) - 1]} {n}" for n in count(int(number or 1) + 1))
     return next(each for each in following if name_key(each) not in keys)
 
@@ -59,10 +59,10 @@ def named(given: str, candidates: Iterable[NamedRecord], kind: str) -> NamedReco
     called = [one for one in known.values() if wanted and wanted in {_plain(name) for name in one.names}]
     exactly = [one for one in called if typed in {name.strip() for name in one.names}]
     # The exact name wins over another case of it, but not over the beginning of an id.
-    found = list({one.id: one for one in (*begun, *(exactly or called))}.values())
-    if len(found) > 1:
-        raise Ambiguous(given, found, kind)
-    return found[0] if found else None
+    matches = list({one.id: one for one in (*begun, *(exactly or called))}.values())
+    if len(matches) > 1:
+        raise Ambiguous(given, matches, kind)
+    return matches[0] if matches else None
 
 
 def _plain(name: str) -> str:

@@ -13,14 +13,14 @@ PRIVATE_FILE: Final = 0o600
 NO_LINK: Final = os.O_NOFOLLOW
 
 
-def is_ours(found: os.stat_result) -> bool:
+def is_ours(status: os.stat_result) -> bool:
     """Whether this user owns the file of this status."""
-    return found.st_uid == os.getuid()
+    return status.st_uid == os.getuid()
 
 
-def is_open(found: os.stat_result) -> bool:
+def is_open(status: os.stat_result) -> bool:
     """Whether other users may do anything with it."""
-    return bool(stat.S_IMODE(found.st_mode) & 0o077)
+    return bool(stat.S_IMODE(status.st_mode) & 0o077)
 
 
 def folder_fault(path: Path) -> str | None:
@@ -28,13 +28,13 @@ def folder_fault(path: Path) -> str | None:
     OSError.
     """
     path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         return f"{path} is not a folder, or is a link to one"
-    if not is_ours(found):
+    if not is_ours(status):
         return f"{path} belongs to another user"
-    if is_open(found):
-        return f"{path} is open to other users (mode {stat.S_IMODE(found.st_mode):o})"
+    if is_open(status):
+        return f"{path} is open to other users (mode {stat.S_IMODE(status.st_mode):o})"
     return None
 
 
@@ -42,22 +42,22 @@ def written_by_others(path: Path) -> str | None:
     """Why other users can change this file, which decides what is done here; None where they cannot. A group
     may write where it is the user's own. Raises OSError.
     """
-    found = path.stat()
-    if found.st_uid not in {os.getuid(), 0}:
+    status = path.stat()
+    if status.st_uid not in {os.getuid(), 0}:
         return f"{path} belongs to another user"
-    shared = stat.S_IWOTH if found.st_gid == os.getgid() else stat.S_IWOTH | stat.S_IWGRP
-    if not found.st_mode & shared:
+    shared = stat.S_IWOTH if status.st_gid == os.getgid() else stat.S_IWOTH | stat.S_IWGRP
+    if not status.st_mode & shared:
         return None
-    return f"{path} can be written by other users (mode {stat.S_IMODE(found.st_mode):o})"
+    return f"{path} can be written by other users (mode {stat.S_IMODE(status.st_mode):o})"
 
 
 def read_bounded(path: Path, most: int) -> bytes:
     """A file's content, whatever its mode. Raises OSError: EFBIG where it has more than ``most`` bytes."""
     with path.open("rb") as file:
-        found = file.read(most + 1)
-    if len(found) > most:
+        content = file.read(most + 1)
+    if len(content) > most:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-    return found
+    return content
 
 
 def write_private(path: Path, content: bytes) -> None:

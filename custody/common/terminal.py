@@ -149,8 +149,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def tell(program: str, code: str, sentence: str, hint: str, status: Exit, *, as_json: bool) -> Exit:
     """What is wrong and what to do, on standard error; the status to end with."""
     if as_json:
-        told = {"code": code, "sentence": plain(sentence), "hint": plain(hint), "status": status}
-        put(json.dumps({"error": told}), err=True)
+        problem = {"code": code, "sentence": plain(sentence), "hint": plain(hint), "status": status}
+        put(json.dumps({"error": problem}), err=True)
         return status
     aside(f"{program}: {sentence.rstrip('.')}.")
     if hint:

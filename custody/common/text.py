@@ -53,11 +53,11 @@ def name_key(name: str) -> str:
 
 def require_seen(text: str) -> str:
     """The same text. Raises ValueError, with the end of a sentence that begins with what the text is."""
-    found = UNSEEN.search(text)
-    if found is not None:
-        name = unicodedata.name(found[0], "no name")
+    match = UNSEEN.search(text)
+    if match is not None:
+        name = unicodedata.name(match[0], "no name")
         raise ValueError(
-            f"has a character that not every reader sees, U+{ord(found[0]):04X} ({name}): leave it out"
+            f"has a character that not every reader sees, U+{ord(match[0]):04X} ({name}): leave it out"
         )
     return text
 

@@ -165,8 +165,8 @@ class Unreadable(Shape):
 
     @property
     def row_id(self) -> str | int:
-        found: str | int = next(iter((self.model_extra or {"": "?"}).values()))
-        return found
+        identifier: str | int = next(iter((self.model_extra or {"": "?"}).values()))
+        return identifier
 
 
 # What the platform answers as a list.

@@ -83,8 +83,8 @@ def block_named(message: str) -> tuple[int, str] | None:
     """Height and hash of the block that a message names as ``create-proof`` writes it: it was not signed
     before that block was known.
     """
-    found = _AT_BLOCK.search(message)
-    return None if found is None else (int(found[1]), found[2])
+    match = _AT_BLOCK.search(message)
+    return None if match is None else (int(match[1]), match[2])
 
 
 class CreateProofRequest(VaultRequest):

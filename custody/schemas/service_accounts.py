@@ -38,17 +38,17 @@ def read_network(text: str) -> IPv4Network | IPv6Network:
     Raises ValueError, in words.
     """
     try:
-        found = ip_network(text)
+        network = ip_network(text)
     except ValueError:
         raise ValueError(
             "write a network as 10.1.0.0/16 or 2001:db8::/48, with nothing but zeros behind its prefix"
         ) from None
-    if isinstance(found, IPv6Network):
-        if found.network_address.scope_id is not None:
+    if isinstance(network, IPv6Network):
+        if network.network_address.scope_id is not None:
             raise ValueError("write the network without a zone (what follows the %)")
-        if found.prefixlen >= _MAPPED_BITS and found.network_address.ipv4_mapped is not None:
-            return IPv4Network((int(found.network_address) & _IPV4, found.prefixlen - _MAPPED_BITS))
-    return found
+        if network.prefixlen >= _MAPPED_BITS and network.network_address.ipv4_mapped is not None:
+            return IPv4Network((int(network.network_address) & _IPV4, network.prefixlen - _MAPPED_BITS))
+    return network
 
 
 Network = Annotated[

@@ -14,7 +14,7 @@ from custody.server.audit.checkpoints import Checkpoints
 from custody.server.chain.backend import ChainBackend
 from custody.server.chain.configuration import ChainSource, OpenBackend, open_backend
 from custody.server.chain.embedded import EmbeddedChain
-from custody.server.jobs.leases import Held, Lead
+from custody.server.jobs.leases import Held, Lease
 from custody.server.jobs.outbox import BROADCAST, Handler, Outbox
 from custody.server.jobs.tidying import OVER, Sweep, Tidying, sweep_all
 from custody.server.jobs.workers import Loop, Workers, alone, serve_outbox, surviving
@@ -142,10 +142,10 @@ class Background:
         loops: list[Loop] = []
         renewals: list[Callable[[], object]] = []
 
-        def alone_here(name: str, lease: str, act: Callable[[Held], object], seconds: float) -> None:
-            lead = Lead(self.store, self.tools.clock, self.tools.random, lease, self.span)
-            renewals.append(lead.renew)
-            loops.append(alone(name, lead, act, seconds))
+        def alone_here(name: str, held: str, act: Callable[[Held], object], seconds: float) -> None:
+            lease = Lease(self.store, self.tools.clock, self.tools.random, held, self.span)
+            renewals.append(lease.renew)
+            loops.append(alone(name, lease, act, seconds))
 
         for source in self.sources:
             chain = self.backends.get(source.network.value)

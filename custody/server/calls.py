@@ -124,10 +124,10 @@ class Ctx:
 
     def find(self, kind: type[Record], key: object, what: str, *, for_update: bool = False) -> Record:
         """A record of the workspace. Raises NotFound, for one of another workspace too (P24)."""
-        found: Any = self.db.get(kind, key, with_for_update=for_update or None)
-        if found is None or found.workspace_id != self.access.workspace_id:
+        row: Any = self.db.get(kind, key, with_for_update=for_update or None)
+        if row is None or row.workspace_id != self.access.workspace_id:
             raise NotFound(f"There is no such {what} in this workspace.")
-        record: Record = found
+        record: Record = row
         return record
 
     @property

@@ -83,23 +83,23 @@ def _families(figures: StatusFigures, now: datetime) -> Iterator[Metric]:
         "custody_proposals",
         "Proposals under way.",
         ("status",),
-        (((found.status,), found.count) for found in figures.proposals),
+        (((group.status,), group.count) for group in figures.proposals),
     )
     yield gauge(
         "custody_proposals_oldest_seconds",
         "For how long the proposal that changed least lately in this status is as it is.",
         ("status",),
-        (((found.status,), age(found.oldest_at)) for found in figures.proposals),
+        (((group.status,), age(group.oldest_at)) for group in figures.proposals),
     )
     yield gauge(
         "custody_chain_tip_height",
         "As far as the chain was read.",
         ("chain",),
-        (((found.chain,), found.height) for found in figures.chains),
+        (((group.chain,), group.height) for group in figures.chains),
     )
     yield gauge(
         "custody_chain_tip_age_seconds",
         "For how long no newer block was read.",
         ("chain",),
-        (((found.chain,), age(found.seen_at)) for found in figures.chains),
+        (((group.chain,), age(group.seen_at)) for group in figures.chains),
     )

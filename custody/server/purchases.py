@@ -194,9 +194,9 @@ def _owner(db: Session, address: str) -> int | None:
             .where(ProfileRow.receive_script == script, KeyRow.network == network)
             .order_by(ProfileRow.created_at, KeyRow.id)
         )
-        found = db.scalars(owner.limit(1)).first()
-        if found is not None:
-            return found
+        user = db.scalars(owner.limit(1)).first()
+        if user is not None:
+            return user
     return None
 
 
@@ -239,13 +239,13 @@ def _parts(header: str) -> tuple[str, str] | None:
     """The timestamp and the signature; None where either is missing, repeated or malformed."""
     if len(header) > MAX_HEADER:
         return None
-    found: dict[str, str] = {}
+    parts: dict[str, str] = {}
     for part in header.split(","):
         match = _PART.fullmatch(part)
-        if match is None or match[1] in found:
+        if match is None or match[1] in parts:
             return None
-        found[match[1]] = match[2]
-    timestamp, given = found.get("t", ""), found.get("s", "")
+        parts[match[1]] = match[2]
+    timestamp, given = parts.get("t", ""), parts.get("s", "")
     # Eleven digits are the year 5138.
     if not (re.fullmatch("[0-9]{1,11}", timestamp) and re.fullmatch("[0-9a-f]{64}", given)):
         return None

@@ -55,9 +55,9 @@ class Secrets:
 
     def of(self, purpose: Purpose) -> tuple[bytes, ...]:
         """32 bytes each, the newest first; never empty."""
-        found = self._read().get(purpose)
-        if found:
-            return found
+        secret = self._read().get(purpose)
+        if secret:
+            return secret
         new = (self._random(SECRET_BYTES),)
         # Another process may have been first.
         return self._change(lambda secrets: {**secrets, purpose: secrets.get(purpose) or new})[purpose]

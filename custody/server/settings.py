@@ -154,8 +154,8 @@ def _chains_in_files() -> dict[str, str]:
     from custody.server.chain.configuration import PREFIX
 
     folder = os.environ.get(CREDENTIALS_DIR)
-    found = Path(folder).glob(f"{PREFIX.lower()}*") if folder else ()
-    return {path.name.upper(): path.read_text(encoding="utf-8").strip() for path in found}
+    files = Path(folder).glob(f"{PREFIX.lower()}*") if folder else ()
+    return {path.name.upper(): path.read_text(encoding="utf-8").strip() for path in files}
 
 
 def utc_now() -> datetime:

@@ -86,7 +86,7 @@ def newest_first(
     return list(rows[:limit]), total, len(rows) > limit
 
 
-def apart(found: Sequence[Answer | Unreadable]) -> tuple[list[Answer], list[Unreadable]]:
+def apart(answers: Sequence[Answer | Unreadable]) -> tuple[list[Answer], list[Unreadable]]:
     """For a page whose shape has a field for each."""
-    unreadable = [each for each in found if isinstance(each, Unreadable)]
-    return [each for each in found if not isinstance(each, Unreadable)], unreadable
+    unreadable = [each for each in answers if isinstance(each, Unreadable)]
+    return [each for each in answers if not isinstance(each, Unreadable)], unreadable

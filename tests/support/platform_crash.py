@@ -19,7 +19,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.orm import Session
 
 from custody.server.chain.backend import ChainBackend
-from custody.server.jobs.leases import Lead
+from custody.server.jobs.leases import Lease
 from custody.server.store import store as store_module
 from custody.server.store.store import committed
 from tests.support.custody import Desk
@@ -145,7 +145,7 @@ def work(desk: Desk, steps: Steps) -> None:
     renewed and released step by step.
     """
     background = desk.world.platform.background
-    lead = Lead(
+    lead = Lease(
         background.store, background.tools.clock, secrets.token_bytes, f"watcher of {desk.watcher.chain}"
     )
     steps.arm()

@@ -55,8 +55,8 @@ class Assets:
     """The shared files and those of one page, which lie in ``folder``, by name."""
 
     def __init__(self, folder: Path) -> None:
-        found = [(each, each.relative_to(top)) for top in (_SHARED, folder) for each in top.rglob("*.*")]
-        self.files = {str(name): path for path, name in found if path.suffix in KINDS}
+        files = [(each, each.relative_to(top)) for top in (_SHARED, folder) for each in top.rglob("*.*")]
+        self.files = {str(name): path for path, name in files if path.suffix in KINDS}
 
     def answer(self, request: Request, name: str, headers: Mapping[str, str]) -> Response | None:
         """None where there is no such file. A browser revalidates at each load, so that a newer page never

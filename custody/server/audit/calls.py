@@ -112,21 +112,21 @@ def _conditions(ctx: Ctx, query: LogFilter) -> tuple[ColumnElement[bool], ...]:
         if not is_colleague(ctx.db, ctx.caller.user_id, query.org_uid):
             raise NotOrgMember("You are not a member of the organisation that the request names.")
         raise NotFound("There is no such workspace in this organisation.")
-    found = [
+    conditions = [
         AuditEventRow.chain_id == chain_of(str(ctx.access.organisation_id), str(ctx.access.workspace_id))
     ]
     if query.from_day is not None:
-        found.append(AuditEventRow.timestamp >= f"{query.from_day}T00:00:00.000Z")
+        conditions.append(AuditEventRow.timestamp >= f"{query.from_day}T00:00:00.000Z")
     if query.to_day is not None:
-        found.append(AuditEventRow.timestamp <= f"{query.to_day}T23:59:59.999Z")
+        conditions.append(AuditEventRow.timestamp <= f"{query.to_day}T23:59:59.999Z")
     if query.category is not None:
         if query.category.upper() not in set(Category):
             sentence = f"There is no category {query.category}; there are {', '.join(Category)}."
             raise Invalid.at("/category", sentence)
-        found.append(AuditEventRow.category == query.category.upper())
+        conditions.append(AuditEventRow.category == query.category.upper())
     if query.user_uuid is not None:
-        found.append(AuditEventRow.user_uuid == query.user_uuid)
-    return tuple(found)
+        conditions.append(AuditEventRow.user_uuid == query.user_uuid)
+    return tuple(conditions)
 
 
 def _count(db: Session, conditions: tuple[ColumnElement[bool], ...]) -> int:

@@ -77,8 +77,8 @@ def read_through(store: Store, marks: Marks | None = None) -> Report:
             _verify_chain(db, chain_id, heads.get(chain_id), known.get(chain_id, {})) for chain_id in chains
         ]
     sizes = [head.size for head in heads.values() if isinstance(head.size, int)]
-    found = (AuditFault(each.chain_id, "row", each.position, each.sentence) for each in faults if each)
-    return Report(len(chains), sum(sizes), 0, tuple(found))
+    findings = (AuditFault(each.chain_id, "row", each.position, each.sentence) for each in faults if each)
+    return Report(len(chains), sum(sizes), 0, tuple(findings))
 
 
 def _verify_chain(
@@ -119,14 +119,14 @@ def _recorded(store: Store) -> dict[str, dict[int, set[str]]]:
     query = select(AuditEventRow.facts).where(
         AuditEventRow.chain_id == PLATFORM_CHAIN, AuditEventRow.action == SIGNED.action
     )
-    found: dict[str, dict[int, set[str]]] = {}
+    uids: dict[str, dict[int, set[str]]] = {}
     with store.read() as db:
         for facts in db.scalars(query):
             # The chain's own check reports a row that was altered.
             if record := recorded(facts):
                 series, number, digest = record
-                found.setdefault(series, {}).setdefault(number, set()).add(digest)
-    return found
+                uids.setdefault(series, {}).setdefault(number, set()).add(digest)
+    return uids
 
 
 def _missing(

@@ -67,9 +67,9 @@ def outputs_of(
     None in the mempool.
     """
     height, block_hash = (None, None) if block is None else (block.height, block.hash)
-    found = partial(FoundOutput, height=height, block_hash=block_hash, coinbase=coinbase, spent=None)
+    output = partial(FoundOutput, height=height, block_hash=block_hash, coinbase=coinbase, spent=None)
     return [
-        found(OutPoint(transaction.txid, vout), out.amount, out.script_pubkey)
+        output(OutPoint(transaction.txid, vout), out.amount, out.script_pubkey)
         for vout, out in enumerate(transaction.outputs)
         if scripts is None or out.script_pubkey in scripts
     ]

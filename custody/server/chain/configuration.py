@@ -94,10 +94,10 @@ def read_sources(environment: Mapping[str, str]) -> dict[Network, ChainSource]:
     given = {name.upper(): value for name, value in environment.items() if name.upper().startswith(PREFIX)}
     _require_known(given)
     sources = (_read_source(network, given) for network in Network)
-    found = {source.network: source for source in sources if source is not None}
-    if sum(source.is_embedded for source in found.values()) > 1:
+    by_network = {source.network: source for source in sources if source is not None}
+    if sum(source.is_embedded for source in by_network.values()) > 1:
         raise ChainMisconfigured("Only one network can be embedded.")
-    return found or {Network.REGTEST: EMBEDDED_REGTEST}
+    return by_network or {Network.REGTEST: EMBEDDED_REGTEST}
 
 
 def open_backend(source: ChainSource, *, folder: Path, clock: Callable[[], float]) -> OpenBackend:

@@ -188,10 +188,10 @@ def _payload_in(text: str) -> Payload:
     if is_token_payload(data):
         return decode_payload(data)
     scripts = [data] if data[:1] == bytes((OP_RETURN,)) else _outputs(data)
-    found = [payload for script in scripts if (payload := token_of_script(script)) is not None]
-    if len(found) != 1:
+    payloads = [payload for script in scripts if (payload := token_of_script(script)) is not None]
+    if len(payloads) != 1:
         raise ValueError("There is no token's data in it, or there are several.")
-    return found[0]
+    return payloads[0]
 
 
 def _outputs(raw: bytes) -> Iterator[bytes]:
@@ -201,8 +201,8 @@ def _outputs(raw: bytes) -> Iterator[bytes]:
 def _block_of(line: str, number: int) -> TokenBlock:
     try:
         block = json.loads(line)
-        found = tuple(map(_transaction_of, block["transactions"]))
-        return TokenBlock(_height_of(block["height"]), _hash_of(block["hash"])[::-1], found)
+        transactions = tuple(map(_transaction_of, block["transactions"]))
+        return TokenBlock(_height_of(block["height"]), _hash_of(block["hash"])[::-1], transactions)
     except (ValueError, KeyError, TypeError, RecursionError):
         fail(f"Line {number} is no block.", "custody token replay --help says what a line looks like.")
 

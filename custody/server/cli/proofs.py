@@ -124,10 +124,10 @@ def check_coins(proof: "ProofFile", backend: "ChainBackend") -> Checked:
     if block is None or block.hash != proof.block_hash:
         return Checked(tip.height, (f"The chain has another block at height {proof.height:,}.",), ())
     scripts = {decode_address(coin.address, network) for coin in proof.coins}
-    found = {str(one.outpoint): one for one in (backend.outputs_to(scripts) if scripts else ())}
+    on_chain = {str(one.outpoint): one for one in (backend.outputs_to(scripts) if scripts else ())}
     problems, spent = [], []
     for coin in proof.coins:
-        there = found.get(coin.outpoint)
+        there = on_chain.get(coin.outpoint)
         if (
             there is None
             or there.height is None

@@ -119,11 +119,11 @@ def _work(platform: "Platform") -> None:
     from custody.common.interpreter import settle
     from custody.server.web.listen import first_signal
 
-    told = Event()
-    with first_signal(told.set), platform.background.running():
+    stopped = Event()
+    with first_signal(stopped.set), platform.background.running():
         settle()
         say("Working")
-        while not (told.wait(1) or platform.background.is_outdated):
+        while not (stopped.wait(1) or platform.background.is_outdated):
             pass
 
 
@@ -167,8 +167,8 @@ def _metrics(platform: "Platform", address: str | None) -> Iterator[None]:
 
     meters = platform.services.store.meters
     meters.watch_process()
-    with serving_metrics(ListenAddress.parse(address), meters.registry) as found:
-        say(f"Metrics on {found.url}/metrics")
+    with serving_metrics(ListenAddress.parse(address), meters.registry) as bound:
+        say(f"Metrics on {bound.url}/metrics")
         yield
 
 

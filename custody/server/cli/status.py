@@ -56,10 +56,10 @@ def _lines(status: "PlatformStatus", now: datetime) -> Iterator[str]:
         yield f"jobs, {job.kind}: {waiting} waiting, {job.leased} under way, {job.dead} given up{oldest}"
     if not figures.jobs:
         yield "No job waits."
-    for found in figures.proposals:
+    for group in figures.proposals:
         yield (
-            f"proposals, {found.status}: {found.count}, the one at rest for longest since "
-            f"{_ago(found.oldest_at, now)}"
+            f"proposals, {group.status}: {group.count}, the one at rest for longest since "
+            f"{_ago(group.oldest_at, now)}"
         )
     signed = status.checkpoint_at
     yield (

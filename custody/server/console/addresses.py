@@ -51,7 +51,7 @@ COLUMNS: Final[Columns] = {"name": lambda entry: entry.name, "address": lambda e
 
 def addresses(page: PageContext) -> Response:
     search = page.query("search").strip() or None
-    found = page.read_page(WHITELIST_ADDRESSES, search=search, limit=PAGE, key="uid")
+    listed = page.read_page(WHITELIST_ADDRESSES, search=search, limit=PAGE, key="uid")
     waiting = [
         change
         for change in page.read(CHANGES)
@@ -61,7 +61,7 @@ def addresses(page: PageContext) -> Response:
     ]
     return page.render(
         "addresses/addresses.html",
-        entries=found,
+        entries=listed,
         rule=page.read(SECOND_PERSON_RULE),
         waiting=len(waiting),
     )
@@ -69,9 +69,9 @@ def addresses(page: PageContext) -> Response:
 
 def offered(page: PageContext) -> Response:
     """For the form of a payment: the entries that match what is typed."""
-    found = page.read(WHITELIST_ADDRESSES, limit=OFFERED, search=page.query("recipient").strip() or None)
+    listed = page.read(WHITELIST_ADDRESSES, limit=OFFERED, search=page.query("recipient").strip() or None)
     return Response(
-        TEMPLATES.render("addresses/offered.html", entries=found), headers=HEADERS, media_type=HTML
+        TEMPLATES.render("addresses/offered.html", entries=listed), headers=HEADERS, media_type=HTML
     )
 
 
@@ -90,9 +90,9 @@ def entries_of(
 def entry_page(page: PageContext) -> Response:
     """Raises NotFound."""
     number = page.path_param("uid")
-    found = page.read(WHITELIST_ADDRESSES, limit=1, after=number - 1 if number > 1 else None)
+    entries = page.read(WHITELIST_ADDRESSES, limit=1, after=number - 1 if number > 1 else None)
     words = "There is no such entry in this workspace's address book."
-    return page.render("addresses/entry.html", entry=page.one_of(found, "uid", "uid", words))
+    return page.render("addresses/entry.html", entry=page.one_of(entries, "uid", "uid", words))
 
 
 def export(page: PageContext) -> Response:
@@ -104,11 +104,11 @@ def _pages(page: PageContext) -> Iterator[list[WhitelistAddress]]:
     """Read as they are sent: one at a time is in memory."""
     after = None
     while True:
-        found = page.read(WHITELIST_ADDRESSES, limit=MAX_ITEMS, after=after)
-        yield found
-        if len(found) < MAX_ITEMS:
+        listed = page.read(WHITELIST_ADDRESSES, limit=MAX_ITEMS, after=after)
+        yield listed
+        if len(listed) < MAX_ITEMS:
             return
-        after = found[-1].uid
+        after = listed[-1].uid
 
 
 # --- importing --------------------------------------------------------------------------------------------

@@ -79,10 +79,10 @@ async def _to_console(request: Request) -> Response:
 
 
 async def _asset(request: Request) -> Response:
-    found = ASSETS.answer(request, request.path_params["name"], HEADERS)
-    if found is None:
+    file = ASSETS.answer(request, request.path_params["name"], HEADERS)
+    if file is None:
         raise HTTPException(HTTPStatus.NOT_FOUND)
-    return found
+    return file
 
 
 async def wait(request: Request) -> Response:

@@ -80,16 +80,16 @@ def _recipients(page: PageContext, logs: LogsPage) -> dict[str, Markup]:
 
 def _people(page: PageContext, logs: LogsPage) -> list[tuple[str, str]]:
     """The filter's choices: the members, for a person who may see them, and each actor on this logs."""
-    found = {"0": "The platform"}
+    people = {"0": "The platform"}
     if page.workspace.may("MANAGE_USERS"):
-        found |= {str(member.uuid): member_words(member) for member in page.read(MEMBERS)}
+        people |= {str(member.uuid): member_words(member) for member in page.read(MEMBERS)}
     for entry in logs.logs:
-        if str(entry.user_uuid) not in found and " " not in entry.user_name:
-            found[str(entry.user_uuid)] = entry.user_name
+        if str(entry.user_uuid) not in people and " " not in entry.user_name:
+            people[str(entry.user_uuid)] = entry.user_name
     wanted = page.query("user_uuid")
-    if wanted and wanted not in found:
-        found[wanted] = logs.names.get(f"user {wanted}", f"member {wanted}")
-    return sorted(found.items(), key=lambda each: each[1].casefold())
+    if wanted and wanted not in people:
+        people[wanted] = logs.names.get(f"user {wanted}", f"member {wanted}")
+    return sorted(people.items(), key=lambda each: each[1].casefold())
 
 
 _IDS = frozenset({"org_uid", "workspace_uid"})

@@ -48,12 +48,12 @@ def _roles(page: PageContext) -> list[RoleDetails]:
 def _change(page: PageContext) -> Change:
     """Raises NotFound, StateConflict."""
     change_id = page.form.one("change_id") or page.query("change_id")
-    found = page.read(CHANGES, change_id=change_id)
-    if not found:
+    changes = page.read(CHANGES, change_id=change_id)
+    if not changes:
         raise NotFound("There is no such change, or your role does not confirm it.")
-    if nameless_field(found[0]) is not None:
+    if nameless_field(changes[0]) is not None:
         raise StateConflict("It names something that no longer exists: decline it.")
-    return found[0]
+    return changes[0]
 
 
 def review_confirmation(page: PageContext) -> Review:
@@ -72,8 +72,8 @@ def review_confirmation(page: PageContext) -> Review:
 
 def _facts(change: Change) -> tuple[tuple[str, object], ...]:
     workspace, *said = facts_of(change)
-    asked = ("Asked for by", change.asked_by_name)
-    return (workspace, ("What would change", title_of(change)), *said, asked)
+    requester = ("Asked for by", change.asked_by_name)
+    return (workspace, ("What would change", title_of(change)), *said, requester)
 
 
 def confirm(page: PageContext) -> Response:

@@ -161,18 +161,18 @@ class PageContext:
 
     def number(self, name: str) -> int:
         """A record's number that the form sent. Raises Invalid."""
-        found = number_of(self.form.one(name))
-        if found is None:
+        value = number_of(self.form.one(name))
+        if value is None:
             raise Invalid.at(f"/{name}", "Choose one of the list.")
-        return found
+        return value
 
     def cursor(self, name: str) -> int | None:
         """The record's number in the query after which a list goes on; None for its start. Raises Invalid."""
         text = self.query(name)
-        found = number_of(text)
-        if text and found is None:
+        value = number_of(text)
+        if text and value is None:
             raise Invalid.at(f"/{name}", "This is not a place in the list: open the list again.")
-        return found
+        return value
 
     def path_param(self, name: str) -> Any:
         return self.request.path_params[name]
@@ -203,13 +203,13 @@ class PageContext:
         assert call.shape is not None, "a list in pages takes its place"
         is_number = int in set(_kinds_of(call.shape.model_fields["after"].annotation))
         after = self.cursor(at) if is_number else self.query(at) or None
-        found = self._answer(call, {"limit": limit + bool(key), "after": after, **given})
+        items = self._answer(call, {"limit": limit + bool(key), "after": after, **given})
         readable: list[Any]
         if key:
-            readable = self._readable(found)[:limit]
-            following = getattr(readable[-1], key) if len(found) > limit and readable else None
+            readable = self._readable(items)[:limit]
+            following = getattr(readable[-1], key) if len(items) > limit and readable else None
         else:
-            readable, following = self._readable(found.items), found.following(call.key)
+            readable, following = self._readable(items.items), items.following(call.key)
         query = self.request.query_params.multi_items()
         kept = [each for each in query if each[1] and each[0] not in {at, "seen"}]
         self.first_page = None if after is None else urlencode(kept)
@@ -242,12 +242,12 @@ class PageContext:
         with self._recording(invocation), self.snapshot.reading() as db:
             now, caller = self.services.tools.clock(), invocation.caller
             access = enter(db, caller, self.workspace.id, call.permissions, now)
-            found = as_change(Ctx(self.services, caller, db, access), call, invocation.request)
-        if (field := nameless_field(found)) is not None:
+            change = as_change(Ctx(self.services, caller, db, access), call, invocation.request)
+        if (field := nameless_field(change)) is not None:
             if field in self.form.values:
                 raise Invalid.at(f"/{field}", "Choose one of the list.")
             raise NotFound("What this page is about is not there any more.")
-        return found
+        return change
 
     def act(
         self,
@@ -370,13 +370,13 @@ class PageContext:
         if not isinstance(answer, list):
             self.unreadable += getattr(answer, "unreadable", ())
             return answer
-        found = [each for each in answer if not isinstance(each, Unreadable)]
+        readable = [each for each in answer if not isinstance(each, Unreadable)]
         self.unreadable += [each for each in answer if isinstance(each, Unreadable)]
-        return found
+        return readable
 
-    def one_of(self, found: Sequence[Item], key: str, name: str, words: str) -> Item:
+    def one_of(self, items: Sequence[Item], key: str, name: str, words: str) -> Item:
         """The entry whose ``key`` the path's parameter ``name`` has. Raises NotFound with the words."""
-        for each in found:
+        for each in items:
             if getattr(each, key) == self.path_param(name):
                 return each
         raise self.missing(words)

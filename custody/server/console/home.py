@@ -50,12 +50,12 @@ def answer_invitation(page: PageContext) -> Response:
 
 def _shown(page: PageContext) -> dict[str, Any]:
     sees = page.workspace.may("VIEW_BALANCES", "PAYMENT_INIT", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
-    found: list[Vault] = page.read(LIST_WALLETS, limit=FIRST + 1) if sees else []
-    vaults = found[:FIRST]
+    listed: list[Vault] = page.read(LIST_WALLETS, limit=FIRST + 1) if sees else []
+    vaults = listed[:FIRST]
     waiting = page.read(PSBT, status="PENDING", limit=FIRST) if sees else []
     return {
         "vaults": vaults,
-        "are_all": len(vaults) == len(found) and not page.unreadable,
+        "are_all": len(vaults) == len(listed) and not page.unreadable,
         "waiting": waiting,
         "total_sats": sum(vault.confirmed_sats for vault in vaults),
         "names": {vault.id: vault.name for vault in vaults},
@@ -117,12 +117,12 @@ def review_request(page: PageContext) -> Review:
 def review_decision(page: PageContext) -> Review:
     after = page.path_param("uid") - 1
     listed = page.read(ONBOARDING_REQUESTS, limit=1, after=after if after > 0 else None)
-    found = page.one_of(listed, "uid", "uid", "There is no such request.")
+    request = page.one_of(listed, "uid", "uid", "There is no such request.")
     approves = page.form.one("decision") == "approve"
     facts = (
-        ("Organisation", found.org_name),
-        ("First workspace", f"{found.workspace_name}, on {found.network}"),
-        ("Who asks", f"{found.first_name} {found.last_name}, {found.requester_email}"),
+        ("Organisation", request.org_name),
+        ("First workspace", f"{request.workspace_name}, on {request.network}"),
+        ("Who asks", f"{request.first_name} {request.last_name}, {request.requester_email}"),
         ("Note to them", page.form.one("review_note")),
     )
     if approves:

@@ -28,13 +28,13 @@ def left_words(mine: MyLimits, vault: Vault) -> Sequence[tuple[str, str]]:
     """What is left of each sum that bounds the next payment, ``role`` and ``vault``, with its words. Neither
     where nothing is used up.
     """
-    found = []
+    words = []
     if not is_everything(sats_of(mine.limit)):
-        found.append(("role", f"Left for all your payments until {until(mine.next_reset)}"))
+        words.append(("role", f"Left for all your payments until {until(mine.next_reset)}"))
     own = vault.detailed_vault_limits
     if own is not None and own.per_cycle:
-        found.append(("vault", f"Left for all payments of this vault until {until(own.next_reset)}"))
-    return found
+        words.append(("vault", f"Left for all payments of this vault until {until(own.next_reset)}"))
+    return words
 
 
 def left_of(page: PageContext, shown: PsbtPreview, vault: Vault) -> Sequence[tuple[str, int]]:

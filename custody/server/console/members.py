@@ -32,13 +32,13 @@ def colleagues(page: PageContext) -> list[Member]:
     if not workspace.may("MANAGE_WORKSPACE") or not workspace.may("MANAGE_USERS"):
         return []
     here = {member.uuid for member in page.read(MEMBERS)}
-    found: dict[int, Member] = {}
+    members: dict[int, Member] = {}
     for entry in workspace.organisation.workspaces.workspaces:
         permitted = {permission.rule_name for permission in entry.role.perm}
         if entry.workspace_info.uid != workspace.id and "MANAGE_USERS" in permitted:
             others = page.read(MEMBERS, workspace_id=entry.workspace_info.uid)
-            found |= {other.uuid: other for other in others if other.uuid not in here}
-    return list(found.values())
+            members |= {other.uuid: other for other in others if other.uuid not in here}
+    return list(members.values())
 
 
 def _member(page: PageContext) -> Member:

@@ -65,11 +65,11 @@ def _listed(page: PageContext) -> dict[str, Any] | None:
     own: dict[str, Any] = {"vault_id": vault_id, "awaiting": awaiting and "me", "order": "newest"}
     try:
         require_days_in_order(page)
-        found = page.read_page(PSBT, limit=PAGE, **own, **wanted)
+        listed = page.read_page(PSBT, limit=PAGE, **own, **wanted)
     except Invalid as error:
         page.problem = error
         return None
-    return {"proposals": found, "filtered": is_filtered}
+    return {"proposals": listed, "filtered": is_filtered}
 
 
 # --- one ----------------------------------------------------------------------------------------------------
@@ -77,8 +77,8 @@ def _listed(page: PageContext) -> dict[str, Any] | None:
 
 def proposal_of(page: PageContext) -> Proposal:
     """Raises NotFound for one of another workspace."""
-    found: Proposal = page.read(PSBT, psbt_id=page.path_param("psbt_id"))
-    return found
+    proposal: Proposal = page.read(PSBT, psbt_id=page.path_param("psbt_id"))
+    return proposal
 
 
 def labels_of(page: PageContext, addresses: Sequence[str]) -> dict[str, str]:
@@ -282,9 +282,9 @@ def proof_form(page: PageContext) -> Response:
 
 def proof_file(page: PageContext) -> Response:
     psbt_id = page.path_param("psbt_id")
-    found = page.read(PROOF, psbt_id=psbt_id)
+    proof = page.read(PROOF, psbt_id=psbt_id)
     headers = attachment(f"proof-{psbt_id[:8]}.json")
-    return Response(found.model_dump_json(indent=2) + "\n", headers=headers, media_type="application/json")
+    return Response(proof.model_dump_json(indent=2) + "\n", headers=headers, media_type="application/json")
 
 
 _HERE = "/w/{workspace_id:int}"

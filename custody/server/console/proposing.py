@@ -108,16 +108,16 @@ def _funds(page: PageContext, vault: Vault) -> dict[str, Any]:
     choose them. Where these are unknown, ``why_not``: the form works without.
     """
     chooses = page.form.one("back") == "coins" or page.form.ticked("coin")
-    found: dict[str, Any] = {"funds": None, "chooses": chooses, "coins": (), "limits": (), "why_not": ""}
+    context: dict[str, Any] = {"funds": None, "chooses": chooses, "coins": (), "limits": (), "why_not": ""}
     try:
-        found["limits"] = _limits(page, vault)
+        context["limits"] = _limits(page, vault)
         funds = page.read(MAX_SEND, wallet_id=vault.id, recipients=[vault.receive_address])
         if chooses:
             asked_for = {"vault_id": vault.id, "state": CoinState.SPENDABLE, "limit": MAX_COINS}
-            found["coins"] = page.read(VAULT_COINS, **asked_for).coins
+            context["coins"] = page.read(VAULT_COINS, **asked_for).coins
     except CustodyError as error:
-        return found | {"why_not": error.detail}
-    return found | {"funds": funds}
+        return context | {"why_not": error.detail}
+    return context | {"funds": funds}
 
 
 def _limits(page: PageContext, vault: Vault) -> Sequence[tuple[str, int]]:
@@ -165,11 +165,11 @@ def _recipient(number: int, text: str, names: Mapping[str, str]) -> str:
     """An address or a link is never looked up as a name. Raises Invalid."""
     if not text:
         raise Invalid.at(f"/recipients/{number}", "Type whom this amount goes to: an address, or a name.")
-    found = typed_address(text) or names.get(name_key(text))
-    if found is None and not reads_as_address(text):
+    address = typed_address(text) or names.get(name_key(text))
+    if address is None and not reads_as_address(text):
         words = f"No entry of the address book is called {plain(text)}, and it is not an address."
         raise Invalid.at(f"/recipients/{number}", words)
-    return found or text
+    return address or text
 
 
 def _sats(page: PageContext, number: int, row: RecipientRow, recipient: str) -> int | None:
@@ -208,10 +208,10 @@ def _everything(page: PageContext, body: Mapping[str, Any], amounts: Sequence[in
     if "coins" in body:
         return {"sweep_coins": True}
     taken = ("wallet_id", "op_return", "priority", "fee_rate", "recipients")
-    found = page.read(MAX_SEND, **{name: body.get(name) for name in taken})
-    if not found.amount_sats:
-        raise Invalid.at("/most", found.words)
-    return {"amounts_sats": [found.amount_sats]}
+    maximum = page.read(MAX_SEND, **{name: body.get(name) for name in taken})
+    if not maximum.amount_sats:
+        raise Invalid.at("/most", maximum.words)
+    return {"amounts_sats": [maximum.amount_sats]}
 
 
 # --- the review, and making it ------------------------------------------------------------------------------

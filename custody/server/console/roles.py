@@ -84,8 +84,8 @@ def _limit_in_force(page: PageContext) -> dict[str, Any]:
 
 def _role(page: PageContext) -> RoleDetails:
     """Raises NotFound."""
-    found = page.read(ROLES)
-    return page.one_of(found, "role_id", "role_id", "There is no such role in this workspace.")
+    listed = page.read(ROLES)
+    return page.one_of(listed, "role_id", "role_id", "There is no such role in this workspace.")
 
 
 def _holders(page: PageContext) -> str:

@@ -260,13 +260,13 @@ def link(page: PageContext) -> Response:
 
 def providers(page: PageContext) -> list[tuple[Organisation, int, IdentityProvider]]:
     """Of the person's organisations, each with one of its workspaces."""
-    found = []
+    configured = []
     for organisation in page.user.organisations_info.organisations:
         workspace_id = organisation.workspaces.workspaces[0].workspace_info.uid
         provider = page.read(IDENTITY_PROVIDER, workspace_id=workspace_id)
         if provider.has_secret:
-            found.append((organisation, workspace_id, provider))
-    return found
+            configured.append((organisation, workspace_id, provider))
+    return configured
 
 
 def unlink(page: PageContext) -> Response:

@@ -185,15 +185,15 @@ def live(
         return Live(PurePath(templates[1]).stem, templates[1], f"{at}?{query}" if query else at, seconds)
 
     def view(page: PageContext) -> Response:
-        found = context(page)
-        shown = {"live_part": None} if found is None else {"live_part": part(page), **found}
+        values = context(page)
+        shown = {"live_part": None} if values is None else {"live_part": part(page), **values}
         return page.render(templates[0], **shown, **around(page))
 
     def view_of_part(page: PageContext) -> Response:
-        found = context(page)
-        if found is None and page.problem is not None:
+        shown = context(page)
+        if shown is None and page.problem is not None:
             raise page.problem
-        return page.render_part(part(page), **(found or {}))
+        return page.render_part(part(page), **(shown or {}))
 
     return Row("GET", path, view), Row("GET", part_path, view_of_part)
 

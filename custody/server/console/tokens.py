@@ -87,8 +87,8 @@ def _whitelist(page: PageContext, shown: Contract) -> Any:
     """None where the person may not see it, or the token belongs to another workspace."""
     if not page.workspace.may("PAYMENT_INIT", MANAGER):
         return None
-    found = page.read(WORKSPACE_WHITELIST, contract_uid=shown.contract_uid)
-    return found.contracts[0] if found.contracts else None
+    listed = page.read(WORKSPACE_WHITELIST, contract_uid=shown.contract_uid)
+    return listed.contracts[0] if listed.contracts else None
 
 
 def _possible(page: PageContext, shown: Contract) -> list[str]:
@@ -99,9 +99,9 @@ def _possible(page: PageContext, shown: Contract) -> list[str]:
     if shown.status is not ContractStatus.CONFIRMED or state is None:
         return []
     if not state.started:
-        found = [Function.INIT]
+        functions = [Function.INIT]
     else:
-        found = [
+        functions = [
             Function.TRANSFER,
             Function.MINT,
             Function.BURN,
@@ -113,9 +113,9 @@ def _possible(page: PageContext, shown: Contract) -> list[str]:
         ]
     may = {
         function: page.workspace.may("PAYMENT_INIT" if function is Function.TRANSFER else MANAGER)
-        for function in found
+        for function in functions
     }
-    return [function.wire_name for function in found if may[function]]
+    return [function.wire_name for function in functions if may[function]]
 
 
 def new_token(page: PageContext) -> Response:
@@ -154,14 +154,14 @@ def _listed(page: PageContext) -> list[WhitelistAddress]:
     by_name = {entry.name: entry for entry in entries_of(page, "names", names)}
     addresses = [address for address in typed.values() if address is not None]
     by_address = {entry.address: entry for entry in entries_of(page, "addresses", addresses)}
-    found: dict[int, WhitelistAddress] = {}
+    entries: dict[int, WhitelistAddress] = {}
     for line in lines:
         address = typed[line]
         entry = by_name.get(line) if address is None else by_address.get(address)
         if entry is None:
             raise Invalid.at("/listed", f"The address book has no {line[:100]}: add it there first.")
-        found[entry.uid] = entry
-    return list(found.values())
+        entries[entry.uid] = entry
+    return list(entries.values())
 
 
 def approving(vault: Vault) -> str:

@@ -15,10 +15,10 @@ _TOKENS = re.compile(r"([0-9]{1,20}|[0-9]{1,3}(?:,[0-9]{3}){1,6})(?:\.([0-9]{1,1
 
 def whole(page: PageContext, name: str) -> int:
     """A whole number of the form. Raises Invalid."""
-    found = number_of(page.form.one(name).strip())
-    if found is None:
+    value = number_of(page.form.one(name).strip())
+    if value is None:
         raise Invalid.at(f"/{name}", "Type a whole number.")
-    return found
+    return value
 
 
 def fee_rate(page: PageContext) -> str:
@@ -62,11 +62,11 @@ def require_days_in_order(page: PageContext) -> None:
 
 def raw_units(text: str, decimals: int, name: str) -> int:
     """From whole tokens: 12.5 with two decimals is 1250. Commas separate thousands only. Raises Invalid."""
-    found = _TOKENS.fullmatch(text.strip())
-    fraction = "" if found is None else found[2] or ""
-    if found is None and "," in text:
+    match = _TOKENS.fullmatch(text.strip())
+    fraction = "" if match is None else match[2] or ""
+    if match is None and "," in text:
         raise Invalid.at(f"/{name}", "The amount has a comma. Write it with a point, as in 0.5.")
-    if found is None or len(fraction) > decimals:
+    if match is None or len(fraction) > decimals:
         most = f"at most {decimals} decimals" if decimals else "no decimals"
         raise Invalid.at(f"/{name}", f"Type an amount of tokens with {most}, like 12.")
-    return int(found[1].replace(",", "") + fraction.ljust(decimals, "0"))
+    return int(match[1].replace(",", "") + fraction.ljust(decimals, "0"))

@@ -64,26 +64,26 @@ def _warning_of_limit(page: PageContext) -> str:
 
 
 def controls(page: PageContext) -> Response:
-    found, now = _controls(page), _in_force(page)
+    in_force, now = _controls(page), _in_force(page)
     words = " ".join(f"{what} {how}." for what, how in controls_words(**now))
-    context = {"controls": found, "now": words, "in_force_mark": in_force_mark(page, now)}
+    context = {"controls": in_force, "now": words, "in_force_mark": in_force_mark(page, now)}
     return page.render("vaults/controls.html", vault=vault_here(page), **context)
 
 
 def _in_force(page: PageContext) -> dict[str, bool]:
-    found = _controls(page)
-    return {"only_address_book": found.only_address_book, "maker_may_approve": found.maker_may_approve}
+    in_force = _controls(page)
+    return {"only_address_book": in_force.only_address_book, "maker_may_approve": in_force.maker_may_approve}
 
 
 def freeze_page(page: PageContext) -> Response:
-    found = _controls(page)
-    asked_by_you = found.unfreeze_asked_by == str(page.user.uuid)
+    in_force = _controls(page)
+    asked_by_you = in_force.unfreeze_asked_by == str(page.user.uuid)
     shown = vault_here(page)
-    able = _who_may_unfreeze(page, shown) if found.is_frozen else ()
+    able = _who_may_unfreeze(page, shown) if in_force.is_frozen else ()
     return page.render(
         "vaults/freeze.html",
         vault=shown,
-        controls=found,
+        controls=in_force,
         asked_by_you=asked_by_you,
         able=able,
         signed_meanwhile=_SIGNED_MEANWHILE,
@@ -103,9 +103,9 @@ def _who_may_unfreeze(page: PageContext, shown: Vault) -> list[str]:
 
 
 def review_unfreeze(page: PageContext) -> Review:
-    shown, found = vault_here(page), _controls(page)
-    is_second = found.unfreeze_asked_by not in (None, str(page.user.uuid))
-    waits = len(found.waiting_psbt_ids)
+    shown, in_force = vault_here(page), _controls(page)
+    is_second = in_force.unfreeze_asked_by not in (None, str(page.user.uuid))
+    waits = len(in_force.waiting_psbt_ids)
     agrees = "" if is_second else "Another member who may approve has to agree within a day. "
     return Review(
         f"Unfreeze {shown.name}",

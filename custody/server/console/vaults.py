@@ -72,18 +72,18 @@ def vault_here(page: PageContext) -> Vault:
 
 def vault_by_id(page: PageContext, vault_id: str) -> Vault:
     """Raises NotFound."""
-    found = page.read(LIST_WALLETS, vault_id=vault_id)
-    if not found:
+    vaults = page.read(LIST_WALLETS, vault_id=vault_id)
+    if not vaults:
         raise page.missing("There is no such vault in this workspace.")
-    return found[0]
+    return vaults[0]
 
 
 def vault_name(page: PageContext, vault_id: str) -> VaultName:
     """Raises NotFound."""
-    found = page.read(VAULT_NAMES, vault_id=vault_id)
-    if not found:
+    names = page.read(VAULT_NAMES, vault_id=vault_id)
+    if not names:
         raise page.missing("There is no such vault in this workspace.")
-    return found[0]
+    return names[0]
 
 
 def replacement_name(page: PageContext, shown: Vault) -> VaultName | None:
@@ -97,11 +97,11 @@ def vaults_to_choose(page: PageContext, chosen: str = "", *, replaced: bool = Fa
     """The first MAX_CHOICES, and ``chosen``, to which a vault's own page linked. ``replaced``: those that pay
     nothing new, too. Raises NotFound.
     """
-    found = page.read(VAULT_NAMES, limit=MAX_CHOICES)
-    found = [each for each in found if replaced or each.replaced_by is None]
-    if chosen and chosen not in {each.id for each in found}:
-        return [vault_name(page, chosen), *found]
-    return found
+    names = page.read(VAULT_NAMES, limit=MAX_CHOICES)
+    names = [each for each in names if replaced or each.replaced_by is None]
+    if chosen and chosen not in {each.id for each in names}:
+        return [vault_name(page, chosen), *names]
+    return names
 
 
 def _export(page: PageContext) -> dict[str, Any]:
@@ -201,11 +201,11 @@ def _after_making(made: Vault) -> str:
 
 def _wanted(page: PageContext, names: Sequence[str]) -> dict[str, Any]:
     """The filters that were given, as the API takes them. Raises Invalid."""
-    found: dict[str, Any] = {name: page.query(name).strip() for name in names if name in _TEXTS}
-    found |= {"min_sats": query_sats(page, "least"), "max_sats": query_sats(page, "most")}
+    filters: dict[str, Any] = {name: page.query(name).strip() for name in names if name in _TEXTS}
+    filters |= {"min_sats": query_sats(page, "least"), "max_sats": query_sats(page, "most")}
     if "since" in names:
-        found |= {"from_time": query_day(page, "since"), "to_time": query_day(page, "before")}
-    return {name: value for name, value in found.items() if value != ""}
+        filters |= {"from_time": query_day(page, "since"), "to_time": query_day(page, "before")}
+    return {name: value for name, value in filters.items() if value != ""}
 
 
 def _page(
@@ -213,15 +213,15 @@ def _page(
 ) -> Response:
     """A page of a list; where a filter cannot be read, an empty one that says what is wrong."""
     shown, cursor = vault_here(page), page.query("cursor")
-    found = None
+    listed = None
     try:
-        found = page.read(
+        listed = page.read(
             call, vault_id=shown.id, **_wanted(page, filters), cursor=cursor or None, limit=PAGE
         )
     except Invalid as error:
         page.problem = error
     typed = urlencode([(name, value) for name in filters if (value := page.query(name))])
-    return page.render(template, vault=shown, found=found, filters=typed, cursor=cursor, **context)
+    return page.render(template, vault=shown, found=listed, filters=typed, cursor=cursor, **context)
 
 
 def movements(page: PageContext) -> Response:
@@ -251,9 +251,9 @@ def _pages(
     """Read as they are sent: one at a time is in memory."""
     wanted, cursor = {**_wanted(page, filters), **more, "limit": FILE_PAGE}, None
     while True:
-        found: Any = page.read(call, vault_id=page.path_param("vault_id"), **wanted, cursor=cursor)
-        yield found
-        cursor = found.next_cursor
+        listed: Any = page.read(call, vault_id=page.path_param("vault_id"), **wanted, cursor=cursor)
+        yield listed
+        cursor = listed.next_cursor
         if cursor is None:
             return
 

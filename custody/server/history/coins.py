@@ -140,5 +140,5 @@ def _holders(db: Session, family_ids: Collection[str]) -> dict[str, str]:
     query = select(ProposalRow.family_id, ProposalRow.id).where(
         ProposalRow.family_id.in_(family_ids), ProposalRow.replaced_by_id.is_(None)
     )
-    found = db.execute(query.order_by(ProposalRow.created_at, ProposalRow.id))
-    return {family_id: proposal_id for family_id, proposal_id in found}  # noqa: C416 - a row is no pair to mypy
+    rows = db.execute(query.order_by(ProposalRow.created_at, ProposalRow.id))
+    return {family_id: proposal_id for family_id, proposal_id in rows}  # noqa: C416 - a row is no pair to mypy

@@ -64,10 +64,10 @@ class Cursor:
     @classmethod
     def parse(cls, text: str) -> "Cursor | None":
         """None for text that is not a cursor."""
-        found = _CURSOR.fullmatch(text)
-        if found is None or not text:
+        match = _CURSOR.fullmatch(text)
+        if match is None or not text:
             return None
-        height, place, seen, txid = found.group("height", "place", "seen", "txid")
+        height, place, seen, txid = match.group("height", "place", "seen", "txid")
         confirmed = None if height is None else (int(height), int(place))
         pending = None if seen is None else (EPOCH + timedelta(microseconds=int(seen)), txid)
         return cls(confirmed, pending)
@@ -78,13 +78,13 @@ def vault_history(ctx: Ctx, query: wire.VaultHistoryQuery) -> wire.VaultHistory:
     db, access = ctx.db, ctx.access
     vault = vault_in(db, access, query.vault_id)
     vaults = [vault, *(line_before(db, vault) if query.with_replaced else [])]
-    found, following = _page(db, access, vaults, query)
+    page, following = _page(db, access, vaults, query)
 
     def records(some: Sequence[MovementRow]) -> list[wire.VaultMovement]:
         made = movement_records(db, access, vaults, some)
         return made if len(vaults) == 1 else as_one(db, vaults, made)
 
-    movements, unreadable = apart(shown(found, records, "txid", lambda movement: movement.txid))
+    movements, unreadable = apart(shown(page, records, "txid", lambda movement: movement.txid))
     return wire.VaultHistory(
         vault_id=vault.id,
         tip_height=tip_height(db, vault.chain),
@@ -100,28 +100,28 @@ def _page(
     """The movements of a page as they are stored, and where the next page begins; None at the end."""
     cursor, conditions = _cursor(query), _conditions(db, access, vaults, query)
     is_newest = query.order == "newest"
-    found: list[tuple[Position, MovementRow]] = []
+    movements: list[tuple[Position, MovementRow]] = []
     ends: list[Position] = []
     for rank in range(len(vaults)):
         reading = _Reading(db, vaults, rank, query, conditions, cursor)
         some, end = reading.page()
-        found += ((reading.position(one), one) for one in some)
+        movements += ((reading.position(one), one) for one in some)
         ends += () if end is None else (end,)
-    found.sort(key=itemgetter(0), reverse=is_newest)
+    movements.sort(key=itemgetter(0), reverse=is_newest)
     # Where the first vault's page ends, its next movement may come before those of the others.
     end = None if not ends else max(ends) if is_newest else min(ends)
     if end is not None:
-        found = [each for each in found if (each[0] >= end if is_newest else each[0] <= end)]
-    if len(found) > query.limit:
-        found = found[: query.limit]
-        end = found[-1][0]
-    shown = [one for _, one in found]
+        movements = [each for each in movements if (each[0] >= end if is_newest else each[0] <= end)]
+    if len(movements) > query.limit:
+        movements = movements[: query.limit]
+        end = movements[-1][0]
+    shown = [one for _, one in movements]
     if end is None:
         return shown, None
     is_pending, *at = end
     if not is_pending:
         return shown, Cursor((at[0], at[1]), None if is_newest else cursor.pending)
-    confirmed = [(height, place) for (pending, height, place), _ in found if not pending]
+    confirmed = [(height, place) for (pending, height, place), _ in movements if not pending]
     return shown, Cursor(confirmed[-1] if confirmed else cursor.confirmed, (at[0], at[1]))
 
 
@@ -148,16 +148,16 @@ class _Reading:
 
     def page(self) -> tuple[list[MovementRow], Position | None]:
         """And where it ended before the list did."""
-        found: list[MovementRow] = []
+        rows: list[MovementRow] = []
         steps = (self._confirmed, self._pending)
         for step in steps if self.query.order == "oldest" else reversed(steps):
-            more, cut = step(self.query.limit + 1 - len(found))
-            found += more
-            if len(found) > self.query.limit:
-                return found[:-1], self.position(found[-2])
+            more, cut = step(self.query.limit + 1 - len(rows))
+            rows += more
+            if len(rows) > self.query.limit:
+                return rows[:-1], self.position(rows[-2])
             if cut is not None:
-                return found, self.position(cut)
-        return found, None
+                return rows, self.position(cut)
+        return rows, None
 
     def position(self, one: MovementRow) -> Position:
         """Places of several vaults are counted in turn, so that no two are the same."""
@@ -208,14 +208,14 @@ class _Reading:
         one = aliased(MovementRow, window)
         matching = select(one).where(*(condition(one) for condition in self.conditions))
         listed = going_on(matching, [getattr(one, key.key) for key in keys], None, newest=is_newest)
-        found = list(self.db.scalars(listed.limit(count)))
-        if len(found) == count:
-            return found, None
+        rows = list(self.db.scalars(listed.limit(count)))
+        if len(rows) == count:
+            return rows, None
         read = self.db.scalar(select(func.count()).select_from(window)) or 0
         self.left -= read
         if self.left > 0:
-            return found, None
-        return found, self.db.scalars(query.offset(read - 1).limit(1)).first()
+            return rows, None
+        return rows, self.db.scalars(query.offset(read - 1).limit(1)).first()
 
 
 def _shown_elsewhere(vaults: Sequence[VaultRow]) -> ColumnElement[bool]:
@@ -259,18 +259,18 @@ def _conditions(
     db: Session, access: WorkspaceAccess, vaults: Sequence[VaultRow], query: wire.VaultHistoryQuery
 ) -> list[Condition]:
     """The conditions that no index serves. Raises Invalid."""
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     if (since := query.from_time) is not None:
-        found.append(lambda one: func.coalesce(one.mined_at, one.first_seen_at) >= since)
+        conditions.append(lambda one: func.coalesce(one.mined_at, one.first_seen_at) >= since)
     if (until := query.to_time) is not None:
-        found.append(lambda one: func.coalesce(one.mined_at, one.first_seen_at) < until)
+        conditions.append(lambda one: func.coalesce(one.mined_at, one.first_seen_at) < until)
     if (least := query.min_sats) is not None:
-        found.append(lambda one: func.abs(one.amount_sats) >= least)
+        conditions.append(lambda one: func.abs(one.amount_sats) >= least)
     if (most := query.max_sats) is not None:
-        found.append(lambda one: func.abs(one.amount_sats) <= most)
+        conditions.append(lambda one: func.abs(one.amount_sats) <= most)
     if query.address:
         address = canonical_address(query.address, Network(vaults[0].chain))
-        found.append(lambda one: _pays(db, one, vaults, [address]))
+        conditions.append(lambda one: _pays(db, one, vaults, [address]))
     if (label := query.label) is not None:
         named = _named(db, access, label)
         title = func.lower(ProposalRow.description).contains(label.lower(), autoescape=True)
@@ -279,8 +279,8 @@ def _conditions(
             has_title = exists().where(ProposalRow.id == one.psbt_id, title)
             return or_(has_title, _pays(db, one, vaults, named)) if named else has_title
 
-        found.append(is_labelled)
-    return found
+        conditions.append(is_labelled)
+    return conditions
 
 
 def _named(db: Session, access: WorkspaceAccess, label: str) -> tuple[str, ...]:
@@ -293,9 +293,9 @@ def _named(db: Session, access: WorkspaceAccess, label: str) -> tuple[str, ...]:
     entries = select(AddressBookEntryRow.address).where(
         AddressBookEntryRow.workspace_id == access.workspace_id, is_part
     )
-    found = tuple(db.scalars(entries.order_by(AddressBookEntryRow.id).limit(MAX_NAMED + 1)))
-    if len(found) > MAX_NAMED:
+    named = tuple(db.scalars(entries.order_by(AddressBookEntryRow.id).limit(MAX_NAMED + 1)))
+    if len(named) > MAX_NAMED:
         raise Invalid.at(
             "/label", f"More than {MAX_NAMED} names in the address book contain it: write more of the name."
         )
-    return found
+    return named

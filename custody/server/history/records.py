@@ -109,8 +109,8 @@ def _balances_before(
         .correlate(block)
     )
     each = (last.where(MovementRow.vault_id == one).scalar_subquery() for one in vault_ids)
-    found = db.execute(select(block.c.height, *each))
-    return {height: sum(filter(None, balances)) for height, *balances in found}
+    sums = db.execute(select(block.c.height, *each))
+    return {height: sum(filter(None, balances)) for height, *balances in sums}
 
 
 def labels_of(db: Session, access: WorkspaceAccess, addresses: Collection[str]) -> dict[str, str]:
@@ -145,13 +145,13 @@ def _received(
         .subquery()
     )
     first = select(coins).where(coins.c.number <= wire.MAX_OUTPUTS).order_by(coins.c.txid, coins.c.vout)
-    found = defaultdict[str, list[wire.MovementOutput]](list)
+    received = defaultdict[str, list[wire.MovementOutput]](list)
     counts: dict[str, int] = {}
     for txid, vout, amount, script, _, total in db.execute(first):
         address = encode_address(script, Network(vaults[0].chain)) or ""
-        found[txid].append(wire.MovementOutput(address=address, amount_sats=amount, vout=vout))
+        received[txid].append(wire.MovementOutput(address=address, amount_sats=amount, vout=vout))
         counts[txid] = total
-    return {txid: (some, counts[txid] - len(some)) for txid, some in found.items()}
+    return {txid: (some, counts[txid] - len(some)) for txid, some in received.items()}
 
 
 def _outputs(

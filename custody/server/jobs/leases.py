@@ -53,7 +53,7 @@ def has_lapsed(until: datetime, now: datetime, span: timedelta) -> bool:
 
 
 @dataclass(eq=False)
-class Lead:
+class Lease:
     """One lease, as this process takes and renews it. Thread-safe: one thread works, another renews."""
 
     store: Store

@@ -66,9 +66,9 @@ class Tidying:
 def delete_batch(db: Session, table: Any, *over: ColumnElement[bool]) -> int:
     """Deletes a batch of a table's rows that are over, and returns how many."""
     key = tuple_(*table.__table__.primary_key)
-    found = db.execute(select(*table.__table__.primary_key).where(*over).limit(BATCH)).all()
-    db.execute(delete(table).where(key.in_(found)).execution_options(synchronize_session=False))
-    return len(found)
+    keys = db.execute(select(*table.__table__.primary_key).where(*over).limit(BATCH)).all()
+    db.execute(delete(table).where(key.in_(keys)).execution_options(synchronize_session=False))
+    return len(keys)
 
 
 def _jobs(db: Session, now: datetime) -> int:
@@ -86,11 +86,11 @@ def _challenges(db: Session, now: datetime) -> int:
 def _sessions(db: Session, now: datetime) -> int:
     """Sessions that can no longer be renewed, with their tokens."""
     over = SignInSessionRow.last_used_at <= now - SESSION_KEPT
-    found = db.scalars(select(SignInSessionRow.id).where(over).limit(BATCH)).all()
+    session_ids = db.scalars(select(SignInSessionRow.id).where(over).limit(BATCH)).all()
     for table in (AccessTokenRow, RefreshTokenRow):
-        db.execute(delete(table).where(table.session_id.in_(found)))
-    db.execute(delete(SignInSessionRow).where(SignInSessionRow.id.in_(found)))
-    return len(found)
+        db.execute(delete(table).where(table.session_id.in_(session_ids)))
+    db.execute(delete(SignInSessionRow).where(SignInSessionRow.id.in_(session_ids)))
+    return len(session_ids)
 
 
 def _answers(db: Session, now: datetime) -> int:

@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from custody.server.errors import ChainUnavailable, DatabaseUnavailable, OutcomeUnknown
-from custody.server.jobs.leases import Held, Lead, LeaseLost
+from custody.server.jobs.leases import Held, Lease, LeaseLost
 from custody.server.jobs.outbox import Outbox, Task
 from custody.server.requests.changes import Changes
 
@@ -52,15 +52,15 @@ def serve_outbox(name: str, outbox: Outbox, threads: int) -> Loop:
     return Loop(name, pool.round, OUTBOX_SECONDS, wakes=True, stop=pool.stop, join=pool.join)
 
 
-def alone(name: str, lead: Lead, act: Callable[[Held], object], seconds: float) -> Loop:
+def alone(name: str, lease: Lease, act: Callable[[Held], object], seconds: float) -> Loop:
     """Runs ``act`` while this process holds the lease."""
 
     def round_() -> None:
-        with lead.work() as held:
+        with lease.work() as held:
             if held is not None:
                 act(held)
 
-    return Loop(name, round_, seconds, release=lead.release)
+    return Loop(name, round_, seconds, release=lease.release)
 
 
 class Workers:

@@ -98,8 +98,8 @@ def register_key(ctx: Ctx, request: wire.RegisterKeyRequest) -> wire.Key:
 @serves(KEYS)
 def keys(ctx: Ctx, _: None) -> Listed[wire.Key]:
     query = select(KeyRow).where(KeyRow.user_id == ctx.caller.user_id).order_by(KeyRow.created_at, KeyRow.id)
-    found = ctx.db.scalars(query).all()
-    return shown(found, lambda some: [key_shape(ctx.db, key) for key in some], "ID", lambda key: key.id)
+    rows = ctx.db.scalars(query).all()
+    return shown(rows, lambda some: [key_shape(ctx.db, key) for key in some], "ID", lambda key: key.id)
 
 
 @serves(SIGNING_PROFILE_ADDRESS)

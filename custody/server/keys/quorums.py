@@ -154,10 +154,10 @@ def signers_of(db: Session, vault_ids: Iterable[str]) -> dict[str, list[SignerNo
     """By vault, in the order of their keys."""
 
     def read(ids: list[str]) -> dict[str, list[SignerNow]]:
-        found: dict[str, list[SignerNow]] = {vault_id: [] for vault_id in ids}
+        by_vault: dict[str, list[SignerNow]] = {vault_id: [] for vault_id in ids}
         for row in db.execute(_SIGNERS_NOW, {"vault_ids": ids}):
-            found[row.vault_id].append(SignerNow(*row[1:]))
-        return found
+            by_vault[row.vault_id].append(SignerNow(*row[1:]))
+        return by_vault
 
     return read_each(db, "signers", vault_ids, read)
 

@@ -313,7 +313,7 @@ def assets_of_vaults(ctx: Ctx, vaults: Sequence[VaultRow]) -> dict[str, list[wir
     starts = {vault_id: policy.cycle.start(ctx.now) for vault_id, policy in policies.items()}
     moved = token_usages_of_vaults(ctx.db, starts)
     families = token_families(ctx.db, ctx.access.chain, {each.deploy_family_id for each in moved})
-    found: dict[str, list[wire.AssetLimits]] = {vault_id: [] for vault_id in policies}
+    by_vault: dict[str, list[wire.AssetLimits]] = {vault_id: [] for vault_id in policies}
     for each in moved:
         policy = of_token(policies[each.vault_id], each.decimals)
         text = partial(in_tokens, decimals=each.decimals)
@@ -326,8 +326,8 @@ def assets_of_vaults(ctx: Ctx, vaults: Sequence[VaultRow]) -> dict[str, list[wir
             unused=text(unused_of(policy.limit, each.amount)),
             next_reset=policy.cycle.next_reset(ctx.now),
         )
-        found[each.vault_id].append(asset)
-    return found
+        by_vault[each.vault_id].append(asset)
+    return by_vault
 
 
 def read_amount(field: str, text: str) -> Sats:

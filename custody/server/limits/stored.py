@@ -88,11 +88,11 @@ def usage_of_vault(db: Session, vault_id: str, since: datetime, family_id: str |
 
 def usages_of_vaults(db: Session, starts: Mapping[str, datetime]) -> dict[str, Usage]:
     """`usage_of_vault` of each vault since its own moment, in one statement for each distinct moment."""
-    found = dict.fromkeys(starts, Usage(others=0))
+    usages = dict.fromkeys(starts, Usage(others=0))
     for since, vault_ids in _by_start(starts).items():
         for vault_id, amount in db.execute(_OF_EACH, {"vault_ids": vault_ids, "since": since}):
-            found[vault_id] = Usage(others=int(amount))
-    return found
+            usages[vault_id] = Usage(others=int(amount))
+    return usages
 
 
 def _by_start(starts: Mapping[str, datetime]) -> dict[datetime, list[str]]:

@@ -161,12 +161,12 @@ def address_of(text: str) -> Address:
 
 def _sender(text: str) -> Address:
     try:
-        found = address_of(text)
+        address = address_of(text)
     except (ValueError, IndexError):
-        found = None
-    if found is None or not found.username or not found.domain:
+        address = None
+    if address is None or not address.username or not address.domain:
         raise CannotMail(f"{text!r} is not a mail address.", "Set CUSTODY_MAIL_FROM to one, name@domain.")
-    return found
+    return address
 
 
 @dataclass(frozen=True)

@@ -66,11 +66,11 @@ def tell_waiting(db: Session, people: Select[int], now: datetime) -> None:
         JobRow.done_at.is_(None),
         JobRow.dead_at.is_(None),
     )
-    told = select(UserRow.id, UserRow.waiting_mailed_at).where(
+    recipients = select(UserRow.id, UserRow.waiting_mailed_at).where(
         UserRow.id.in_(people), UserRow.mails_waiting, ~has_one
     )
     by_time: dict[datetime, list[str]] = {}
-    for user_id, last in db.execute(told):
+    for user_id, last in db.execute(recipients):
         due = now + GATHER if last is None else max(now + GATHER, last + INTERVAL)
         by_time.setdefault(due, []).append(str(user_id))
     for due, subjects in by_time.items():
@@ -187,7 +187,7 @@ def _changes(db: Session, user_id: int, now: datetime) -> list[Item]:
         .order_by(PendingChangeRow.asked_at, PendingChangeRow.id)
         .limit(MAX_FOUND)
     )
-    found = []
+    items = []
     for change, organisation in db.execute(query):
         call = change.path.rpartition("/")[2]
         later = f", not before {change.not_before:%Y-%m-%d %H:%M} UTC" if change.not_before > now else ""
@@ -195,5 +195,5 @@ def _changes(db: Session, user_id: int, now: datetime) -> list[Item]:
             f"change of {plain(organisation)}, {call}, asked for by {plain(change.asked_by_name)}: "
             f"change {change.id}{later}"
         )
-        found.append(Item(change.id, words, words))
-    return found
+        items.append(Item(change.id, words, words))
+    return items

@@ -56,9 +56,9 @@ def take_snapshot(
         _require_not_behind(known_blocks, tip)
         fork = _fork(backend, known_blocks, tip)
         outputs = _outputs(backend, known, new, fork)
-        outputs += _settled(backend, waiting, {found.outpoint for found in outputs})
+        outputs += _settled(backend, waiting, {output.outpoint for output in outputs})
         above = range(max(fork + 1, tip.height - KEPT_BLOCKS + 1), tip.height + 1)
-        spending = {found.spent.height for found in outputs if found.spent is not None}
+        spending = {output.spent.height for output in outputs if output.spent is not None}
         blocks = tuple(_blocks_at(backend, above))
         hash_at = {block.height: block.hash for block in _blocks_at(backend, spending)}
         if backend.tip() == tip:
@@ -101,8 +101,8 @@ def _settled(
     lost = {outpoint: script for outpoint, script in waiting.items() if outpoint not in shown}
     if not lost:
         return ()
-    found = backend.outputs_to(frozenset(lost.values()))
-    return tuple(each for each in found if each.outpoint in lost)
+    outputs = backend.outputs_to(frozenset(lost.values()))
+    return tuple(each for each in outputs if each.outpoint in lost)
 
 
 def _blocks_at(backend: ChainBackend, heights: Iterable[int | None]) -> Iterator[BlockRef]:
@@ -125,48 +125,48 @@ class Coins:
         A payment to an address advances the vault's next unused index, and with it the watched gap.
         """
         stale = {OutPoint(coin.txid, coin.vout): coin for coin in self._stale(db, snapshot.fork)}
-        for found in snapshot.outputs:
-            stale.pop(found.outpoint, None)
+        for output in snapshot.outputs:
+            stale.pop(output.outpoint, None)
         news = self._news(db, snapshot.outputs)
-        places = self._places(db, {found.script_pubkey for found in news})
-        touched = {found.outpoint.txid for found in news} | {coin.txid for coin in stale.values()}
-        touched |= {found.spent.txid for found in news if found.spent is not None}
+        places = self._places(db, {output.script_pubkey for output in news})
+        touched = {output.outpoint.txid for output in news} | {coin.txid for coin in stale.values()}
+        touched |= {output.spent.txid for output in news if output.spent is not None}
         # A spend that was mined again at the same height is stored unchanged, although its block is another.
-        spends = (found.spent for found in snapshot.outputs if found.spent is not None)
+        spends = (output.spent for output in snapshot.outputs if output.spent is not None)
         touched |= {one.txid for one in spends if one.height is not None and one.height > snapshot.fork}
         ours = select(ChainCoinRow).where(ChainCoinRow.chain == self.chain)
         coins = {
             OutPoint(coin.txid, coin.vout): coin
-            for some in chunks({found.outpoint.txid for found in news})
+            for some in chunks({output.outpoint.txid for output in news})
             for coin in db.scalars(ours.where(ChainCoinRow.txid.in_(some)))
         }
-        self._keep(db, [found for found in news if found.outpoint not in coins], raws)
-        told: list[tuple[EventKind, Mapping[str, Any]]] = []
-        for found in news:
-            coin = coins.get(found.outpoint)
+        self._keep(db, [output for output in news if output.outpoint not in coins], raws)
+        events: list[tuple[EventKind, Mapping[str, Any]]] = []
+        for output in news:
+            coin = coins.get(output.outpoint)
             if coin is None:
-                coin = self._made(found, places[found.script_pubkey])
+                coin = self._made(output, places[output.script_pubkey])
                 db.add(coin)
-                told.append((EventKind.DEPOSIT_SEEN, coin_data(coin)))
+                events.append((EventKind.DEPOSIT_SEEN, coin_data(coin)))
             before = coin.block_hash
             touched.update(_spender(coin))
-            coin.height, coin.block_hash, coin.spent_by, coin.spent_height = _state_of(found)
+            coin.height, coin.block_hash, coin.spent_by, coin.spent_height = _state_of(output)
             if coin.block_hash != before:
                 is_waiting = coin.block_hash is None
                 kind = EventKind.DEPOSIT_UNCONFIRMED if is_waiting else EventKind.DEPOSIT_CONFIRMED
-                told.append((kind, coin_data(coin)))
+                events.append((kind, coin_data(coin)))
         for coin in stale.values():
             touched.update(_spender(coin))
             if coin.height is None or coin.height > snapshot.fork:
-                told.append((EventKind.DEPOSIT_REMOVED, coin_data(coin)))
+                events.append((EventKind.DEPOSIT_REMOVED, coin_data(coin)))
                 db.delete(coin)
             else:
                 # Only the transaction that spent it is gone.
                 coin.spent_by = coin.spent_height = None
         db.flush()
-        tell_deposits(self.events, db, told)
+        tell_deposits(self.events, db, events)
         lost = {coin.txid for coin in stale.values()}
-        note_held(db, self.chain, lost | {found.outpoint.txid for found in news})
+        note_held(db, self.chain, lost | {output.outpoint.txid for output in news})
         self._forget(db, lost)
         self._advance(db, places.values())
         return touched
@@ -183,7 +183,7 @@ class Coins:
 
     def missing_transactions(self, db: Session, outputs: Iterable[FoundOutput]) -> set[str]:
         """The txids whose bytes are not stored yet."""
-        txids = {found.outpoint.txid for found in outputs}
+        txids = {output.outpoint.txid for output in outputs}
         ours = select(ChainTransactionRow.txid).where(ChainTransactionRow.chain == self.chain)
         known = (db.scalars(ours.where(ChainTransactionRow.txid.in_(some))) for some in chunks(txids))
         return txids.difference(*known)
@@ -214,13 +214,13 @@ class Coins:
         ).where(ChainCoinRow.chain == self.chain)
         stored = {
             tuple(row)
-            for some in chunks({found.outpoint.txid for found in outputs})
+            for some in chunks({output.outpoint.txid for output in outputs})
             for row in db.execute(query.where(ChainCoinRow.txid.in_(some)))
         }
         return [
-            found
-            for found in outputs
-            if (found.outpoint.txid, found.outpoint.vout, *_state_of(found)) not in stored
+            output
+            for output in outputs
+            if (output.outpoint.txid, output.outpoint.vout, *_state_of(output)) not in stored
         ]
 
     def _places(self, db: Session, scripts: set[bytes]) -> dict[bytes, WatchedScriptRow]:
@@ -238,18 +238,18 @@ class Coins:
             rows = [{"chain": self.chain, "txid": txid, "raw": raws[txid]} for txid in missing]
             db.execute(insert(ChainTransactionRow), rows)
 
-    def _made(self, found: FoundOutput, place: WatchedScriptRow) -> ChainCoinRow:
+    def _made(self, output: FoundOutput, place: WatchedScriptRow) -> ChainCoinRow:
         """A new coin, in no block and unspent."""
         return ChainCoinRow(
             chain=self.chain,
-            txid=found.outpoint.txid,
-            vout=found.outpoint.vout,
+            txid=output.outpoint.txid,
+            vout=output.outpoint.vout,
             vault_id=place.vault_id,
             branch=place.branch,
             address_index=place.address_index,
-            amount_sats=found.amount,
-            script_pubkey=found.script_pubkey,
-            is_coinbase=found.coinbase,
+            amount_sats=output.amount,
+            script_pubkey=output.script_pubkey,
+            is_coinbase=output.coinbase,
             first_seen_at=self.clock(),
         )
 
@@ -295,6 +295,6 @@ def _spender(coin: ChainCoinRow) -> tuple[str, ...]:
     return () if coin.spent_by is None else (coin.spent_by,)
 
 
-def _state_of(found: FoundOutput) -> tuple[int | None, str | None, str | None, int | None]:
-    spent = (None, None) if found.spent is None else (found.spent.txid, found.spent.height)
-    return found.height, found.block_hash, *spent
+def _state_of(output: FoundOutput) -> tuple[int | None, str | None, str | None, int | None]:
+    spent = (None, None) if output.spent is None else (output.spent.txid, output.spent.height)
+    return output.height, output.block_hash, *spent

@@ -65,9 +65,9 @@ class MovementWriter:
     def unknown_blocks(self, db: Session, snapshot: ChainSnapshot) -> dict[int, str]:
         """By height, the hashes of blocks with movements whose time is not stored yet."""
         blocks = dict(snapshot.hash_at)
-        for found in snapshot.outputs:
-            if found.height is not None and found.block_hash is not None:
-                blocks[found.height] = found.block_hash
+        for output in snapshot.outputs:
+            if output.height is not None and output.block_hash is not None:
+                blocks[output.height] = output.block_hash
         new = {(block.height, block.hash) for block in snapshot.blocks}
         known = set(self._known(db, blocks)) | new
         return {height: block for height, block in blocks.items() if (height, block) not in known}
@@ -104,13 +104,13 @@ class MovementWriter:
 
     def _known(self, db: Session, heights: Collection[int]) -> dict[tuple[int, str], datetime]:
         query = select(MovementRow.height, MovementRow.block_hash, MovementRow.mined_at).distinct()
-        found: dict[tuple[int, str], datetime] = {}
+        times: dict[tuple[int, str], datetime] = {}
         for some in chunks(heights):
             ours = query.where(MovementRow.chain == self.chain, MovementRow.height.in_(some))
             for height, block_hash, mined_at in db.execute(ours):
                 if height is not None and block_hash is not None and mined_at is not None:
-                    found[height, block_hash] = mined_at
-        return found
+                    times[height, block_hash] = mined_at
+        return times
 
     def _sums(self, db: Session, txids: Collection[str]) -> dict[_Key, _Sums]:
         """What each transaction adds to each vault and takes from it, by the stored coins.
@@ -121,15 +121,15 @@ class MovementWriter:
         """
         received = self._sides(db, ChainCoinRow.txid, ChainCoinRow.height, txids)
         sent = self._sides(db, ChainCoinRow.spent_by, ChainCoinRow.spent_height, txids)
-        found = {}
+        sums = {}
         for key in received.keys() | sent.keys():
             made, spent = received.get(key, _NO_SIDE), sent.get(key, _NO_SIDE)
             height = spent.height if made.height is None else made.height
             if height is None:
-                found[key] = _Sums(made.sats, spent.sats, None)
+                sums[key] = _Sums(made.sats, spent.sats, None)
             else:
-                found[key] = _Sums(made.mined_sats, spent.mined_sats, height)
-        return found
+                sums[key] = _Sums(made.mined_sats, spent.mined_sats, height)
+        return sums
 
     def _sides(
         self,
@@ -245,12 +245,12 @@ def _kind(one: _Sums, proposal: ProposalRow | None) -> MovementKind:
 def _spends(db: Session, chain: str, txids: Collection[str]) -> dict[str, set[str]]:
     """By txid, the transactions whose coins it spends."""
     query = select(ChainCoinRow.spent_by, ChainCoinRow.txid).where(ChainCoinRow.chain == chain)
-    found = defaultdict[str, set[str]](set)
+    spends = defaultdict[str, set[str]](set)
     for some in chunks(txids):
         for spender, spent in db.execute(query.where(ChainCoinRow.spent_by.in_(some))):
             if spender is not None:
-                found[spender].add(spent)
-    return found
+                spends[spender].add(spent)
+    return spends
 
 
 _FROM = select(
@@ -282,9 +282,9 @@ def in_order(txids: Iterable[str], spends: Mapping[str, Collection[str]]) -> lis
         sorter.prepare()
     except CycleError:
         return block
-    found: list[str] = []
+    ordered: list[str] = []
     while sorter.is_active():
         ready = sorted(sorter.get_ready())
-        found += ready
+        ordered += ready
         sorter.done(*ready)
-    return found
+    return ordered

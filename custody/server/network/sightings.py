@@ -102,7 +102,7 @@ class Sightings:
     chain: str
     snapshot: ChainSnapshot
     finals: Mapping[str, Transaction]
-    asked: FeeRate | None
+    required_rate: FeeRate | None
 
     def settle(self, proposals: Sequence[ProposalRow]) -> bool:
         """Updates these proposals (`affected`). Returns False where a token's mined transaction still waits
@@ -115,7 +115,7 @@ class Sightings:
                 _keep_final(proposal, self.finals[proposal.txid_expected])
             had_ended = Status(proposal.status) in ENDED
             is_settled &= self._settle(proposal, coins[proposal.id])
-            if note_trouble(db, proposal, coins[proposal.id], self.asked, self.lifecycle.clock()):
+            if note_trouble(db, proposal, coins[proposal.id], self.required_rate, self.lifecycle.clock()):
                 self.lifecycle.show(db, proposal)
             if had_ended is not (Status(proposal.status) in ENDED):
                 # Whether it can be mined decides about the proposals that spend its change.
@@ -246,7 +246,7 @@ _ENDED = tuple(sorted(status.value for status in ENDED))
 
 def spenders(snapshot: ChainSnapshot) -> set[str]:
     """The txids in the snapshot that spend coins of ours."""
-    return {found.spent.txid for found in snapshot.outputs if found.spent is not None}
+    return {output.spent.txid for output in snapshot.outputs if output.spent is not None}
 
 
 def without_final(db: Session, chain: str, txids: Collection[str]) -> set[str]:
@@ -281,12 +281,12 @@ def affected(db: Session, chain: str, snapshot: ChainSnapshot, *, reorganised: b
         which.append(ProposalRow.status == Status.PENDING.value)
     # Separate queries: each condition has its index, and proposals that have ended for good are not read.
     which.append(and_(ProposalRow.status == Status.PENDING.value, ProposalRow.trouble.is_not(None)))
-    found = {proposal.id: proposal for each in which for proposal in db.scalars(on_chain.where(each))}
-    found |= {proposal.id: proposal for proposal in _waiting_and_spent(db, snapshot)}
+    by_id = {proposal.id: proposal for each in which for proposal in db.scalars(on_chain.where(each))}
+    by_id |= {proposal.id: proposal for proposal in _waiting_and_spent(db, snapshot)}
     for some in chunks(spenders(snapshot)):
         seen = on_chain.where(ProposalRow.status.in_(_ENDED), ProposalRow.txid_expected.in_(some))
-        found |= {proposal.id: proposal for proposal in db.scalars(seen)}
-    return in_order(db, found.values())
+        by_id |= {proposal.id: proposal for proposal in db.scalars(seen)}
+    return in_order(db, by_id.values())
 
 
 def in_order(db: Session, proposals: Iterable[ProposalRow]) -> list[ProposalRow]:
@@ -311,17 +311,19 @@ def coins_by_proposal(
         )
         .order_by(ProposalInputRow.proposal_id, ProposalInputRow.input_index)
     )
-    found: dict[str, list[ChainCoinRow | None]] = defaultdict(list)
+    by_proposal: dict[str, list[ChainCoinRow | None]] = defaultdict(list)
     for some in chunks(proposal_ids):
         for place, coin in db.execute(query.where(ProposalInputRow.proposal_id.in_(some))):
-            found[place.proposal_id].append(coin)
-    return found
+            by_proposal[place.proposal_id].append(coin)
+    return by_proposal
 
 
 def _waiting_and_spent(db: Session, snapshot: ChainSnapshot) -> Iterator[ProposalRow]:
     """Pending proposals with a coin that the snapshot shows as spent."""
     spent = {
-        (found.outpoint.txid, found.outpoint.vout) for found in snapshot.outputs if found.spent is not None
+        (output.outpoint.txid, output.outpoint.vout)
+        for output in snapshot.outputs
+        if output.spent is not None
     }
     query = (
         select(ProposalRow, ProposalInputRow)

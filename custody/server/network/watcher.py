@@ -49,7 +49,7 @@ class Watcher:
     _settled: bool = True
     _held: Held | None = None
     _stuck: bool = False
-    _asked: FeeRate | None = None
+    _required_rate: FeeRate | None = None
 
     def __post_init__(self) -> None:
         self._coins = Coins(self.chain, self.lifecycle.clock, self.lifecycle.events)
@@ -68,7 +68,7 @@ class Watcher:
         if not self._settled:
             # Proposals that wait for the index of tokens are settled later, on an unchanged chain.
             self._seen = None
-        self._asked = self.market.refresh(self.chain).rates["low"]
+        self._required_rate = self.market.refresh(self.chain).rates["low"]
         try:
             changed = self._read_on()
         except ChainUnavailable as error:
@@ -127,30 +127,32 @@ class Watcher:
         with self.store.read() as db:
             missing = self._coins.missing_transactions(db, snapshot.outputs)
         there = {txid: backend.transaction(txid) for txid in missing}
-        found = {txid: known.transaction.serialize() for txid, known in there.items() if known is not None}
-        gone = missing - found.keys()
+        transactions = {
+            txid: known.transaction.serialize() for txid, known in there.items() if known is not None
+        }
+        gone = missing - transactions.keys()
         if not gone:
-            return snapshot, found
+            return snapshot, transactions
         if any(each.height is not None and each.outpoint.txid in gone for each in snapshot.outputs):
             raise ChainUnavailable("A transaction left the chain while it was read.")
         outputs = tuple(each for each in snapshot.outputs if each.outpoint.txid not in gone)
-        return replace(snapshot, outputs=outputs), found
+        return replace(snapshot, outputs=outputs), transactions
 
     def _blocks(self, backend: ChainBackend, snapshot: ChainSnapshot) -> dict[int, BlockRef]:
         """By height, the older blocks of movements that are not stored yet."""
         with self.store.read() as db:
             wanted = self._movements.unknown_blocks(db, snapshot)
-        found = {height: backend.block_at(height) for height in sorted(wanted)}
-        if any(block is None or block.hash != wanted[height] for height, block in found.items()):
+        blocks = {height: backend.block_at(height) for height in sorted(wanted)}
+        if any(block is None or block.hash != wanted[height] for height, block in blocks.items()):
             raise ChainUnavailable("A block left the chain while it was read.")
-        return {height: block for height, block in found.items() if block is not None}
+        return {height: block for height, block in blocks.items() if block is not None}
 
     def _finals(self, backend: ChainBackend, snapshot: ChainSnapshot) -> dict[str, Transaction]:
         """Transactions of proposals that signers finalised without the platform, if still in the mempool."""
         with self.store.read() as db:
             wanted = without_final(db, self.chain, spenders(snapshot))
-        found = (backend.transaction(txid) for txid in sorted(wanted))
-        return {known.transaction.txid: known.transaction for known in found if known is not None}
+        transactions = (backend.transaction(txid) for txid in sorted(wanted))
+        return {known.transaction.txid: known.transaction for known in transactions if known is not None}
 
     def _write(
         self,
@@ -167,7 +169,9 @@ class Watcher:
             touched = self._coins.apply(db, snapshot, raws)
             self._movements.apply(db, snapshot, touched, blocks)
             self._store_blocks(db, snapshot)
-            sightings = Sightings(db, self.audit, self.lifecycle, self.chain, snapshot, finals, self._asked)
+            sightings = Sightings(
+                db, self.audit, self.lifecycle, self.chain, snapshot, finals, self._required_rate
+            )
             settled = sightings.settle(affected(db, self.chain, snapshot, reorganised=reorganised))
             if snapshot.blocks or reorganised:
                 self.lifecycle.changes.moved_by_block(db, self.chain)
@@ -201,8 +205,8 @@ def _essence(snapshot: ChainSnapshot) -> object:
     mempool.
     """
     waiting = (
-        found
-        for found in snapshot.outputs
-        if found.height is None or (found.spent is not None and found.spent.height is None)
+        output
+        for output in snapshot.outputs
+        if output.height is None or (output.spent is not None and output.spent.height is None)
     )
     return snapshot.tip, frozenset(waiting)

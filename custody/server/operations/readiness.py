@@ -39,12 +39,12 @@ class Readiness:
         """
         if self._changes.closing:
             return STOPPING
-        asked = asyncio.wrap_future(self._outdated.ask())
+        answer = asyncio.wrap_future(self._outdated.ask())
         try:
-            outdated = await asyncio.wait_for(asyncio.shield(asked), seconds)
+            outdated = await asyncio.wait_for(asyncio.shield(answer), seconds)
         except TimeoutError:
             # The next caller may get the answer. An error that is never read must not be logged as unhandled.
-            asked.add_done_callback(lambda done: done.cancelled() or done.exception())
+            answer.add_done_callback(lambda done: done.cancelled() or done.exception())
             return NO_ANSWER
         except DatabaseUnavailable:
             return AWAY

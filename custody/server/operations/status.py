@@ -236,8 +236,8 @@ def retry(db: Session, audit: AuditLog, now: datetime, job_id: int | None, kind:
         jobs = [_find(db, job_id)]
     else:
         dead = select(JobRow).where(JobRow.kind == kind, JobRow.dead_at.is_not(None))
-        found = db.scalars(dead.order_by(JobRow.id).limit(MAX_JOBS))
-        jobs = [job for job in found if _newer(db, job) is None]
+        dead_jobs = db.scalars(dead.order_by(JobRow.id).limit(MAX_JOBS))
+        jobs = [job for job in dead_jobs if _newer(db, job) is None]
         if not jobs:
             raise Invalid(f"No job of the kind {kind!r} was given up.")
     for job in jobs:

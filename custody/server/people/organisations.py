@@ -296,9 +296,9 @@ def page(
     wanted = (*of, *by_status)
     total = db.scalar(select(func.count()).select_from(models.OnboardingRequestRow).where(*wanted)) or 0
     rest = (*wanted, models.OnboardingRequestRow.id > (query.after or 0))
-    found = _rows(db, rest, query.limit + 1)
-    items = shown(found[: query.limit], _shapes, "uid", lambda row: int(row[0].id))
-    return Page(items, total, len(found) > query.limit)
+    rows = _rows(db, rest, query.limit + 1)
+    items = shown(rows[: query.limit], _shapes, "uid", lambda row: int(row[0].id))
+    return Page(items, total, len(rows) > query.limit)
 
 
 def _is_operator(ctx: Ctx) -> bool:

@@ -224,12 +224,12 @@ def _organisations(
         .join(OrganisationRow, OrganisationRow.id == WorkspaceRow.organisation_id)
         .order_by(OrganisationRow.id, WorkspaceRow.id)
     )
-    found: dict[int, tuple[OrganisationRow, list[wire.WorkspaceEntry]]] = {}
+    organisations: dict[int, tuple[OrganisationRow, list[wire.WorkspaceEntry]]] = {}
     for place in db.execute(places, {"user_id": user_id, "session_id": session_id}):
         *_, organisation, workspace = place
         keep(db, ("place", user_id, workspace.id, session_id), place)
         if bound_to in {None, organisation.id}:
-            _, entries = found.setdefault(organisation.id, (organisation, []))
+            _, entries = organisations.setdefault(organisation.id, (organisation, []))
             held = role_shape(place[3], _permissions(place[4]))
             entries.append(wire.WorkspaceEntry(workspace_info=workspace_info(workspace), role=held))
     return [
@@ -238,5 +238,5 @@ def _organisations(
             org_name=organisation.name,
             workspaces=wire.WorkspaceList(workspaces=entries),
         )
-        for organisation, entries in found.values()
+        for organisation, entries in organisations.values()
     ]

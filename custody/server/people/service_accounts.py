@@ -61,8 +61,8 @@ def service_accounts(ctx: Ctx, _: WorkspaceQuery) -> Listed[ServiceAccount]:
     # Live ones are all there (`MAX_LIVE`), however many were revoked since.
     live_first = models.ServiceAccountRow.revoked_at.is_not(None)
     rows = ctx.db.scalars(query.order_by(live_first, models.ServiceAccountRow.id.desc()).limit(MAX_SHOWN))
-    found = sorted(rows, key=lambda account: account.id, reverse=True)
-    return shown(found, partial(_details, ctx), "service_account_id", lambda account: account.id)
+    accounts = sorted(rows, key=lambda account: account.id, reverse=True)
+    return shown(accounts, partial(_details, ctx), "service_account_id", lambda account: account.id)
 
 
 @serves(OWN_SERVICE_ACCOUNT)

@@ -112,14 +112,14 @@ def require_scripts_listed(db: Session, vault: VaultRow, scripts: set[bytes]) ->
 
 def _destinations(psbt: bytes) -> set[bytes]:
     """The scripts that get bitcoin or tokens."""
-    found: set[bytes] = set()
+    scripts: set[bytes] = set()
     for output in Psbt.parse(psbt).outputs:
         payload = token_of_script(output.script_pubkey)
         if isinstance(payload, TokenCall) and payload.function in _GIVES and payload.address is not None:
-            found.add(payload.address)
+            scripts.add(payload.address)
         elif output.amount:
-            found.add(output.script_pubkey)
-    return found
+            scripts.add(output.script_pubkey)
+    return scripts
 
 
 def require_other_maker(db: Session, vault: VaultRow, proposal: ProposalRow, user_id: int) -> None:

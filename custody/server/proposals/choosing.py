@@ -352,8 +352,8 @@ def _why(bound_by: Bound, tally: Tally, inputs: int) -> str:
         "in coins below their own fee": tally.small,
         "kept for its tokens": tally.kept,
     }
-    told = [f"{sats} sat {what}" for what, sats in parts.items() if sats]
-    beside = f" (beside {', '.join(told)})" if told else ""
+    parts_words = [f"{sats} sat {what}" for what, sats in parts.items() if sats]
+    beside = f" (beside {', '.join(parts_words)})" if parts_words else ""
     match bound_by:
         case "coins":
             return f"all coins that are free, {tally.free} sat{beside}, less their fee"

@@ -153,8 +153,8 @@ class SpendableCoins:
         proposal has locked is free.
         """
         looked_at = db.execute(_tally(), {**self._values, "cost": input_cost(plan)})
-        found = {kind: int(amount) for kind, amount in looked_at}
-        waiting, small = found.get("waiting", 0), found.get("small", 0)
+        sums = {kind: int(amount) for kind, amount in looked_at}
+        waiting, small = sums.get("waiting", 0), sums.get("small", 0)
         balance = balances_of(db, [self.vault_id])[self.vault_id]
         stays = 0 if kept is None else int(kept.amount)
         if stays <= input_cost(plan):
@@ -260,8 +260,8 @@ def _is_there(query: Select[str]) -> ColumnElement[bool]:
     COALESCE makes the planner estimate that half of the coins pass. For IS NULL it would estimate one in two
     hundred, and sort all of a vault's coins instead of walking an index until there are enough.
     """
-    found = query.with_only_columns(true()).limit(1).scalar_subquery()
-    return func.coalesce(found, false())
+    exists = query.with_only_columns(true()).limit(1).scalar_subquery()
+    return func.coalesce(exists, false())
 
 
 _LOCKS = table_of(CoinLockRow)
@@ -315,8 +315,8 @@ def require_makers_stay(db: Session, chosen: Iterable[Utxo]) -> None:
 def coins_to_spend(db: Session, chain: str, chosen: Sequence[Utxo]) -> list[CoinToSpend]:
     """The chosen coins with their derivation and the transactions that made them."""
     txids = sorted({utxo.txid for utxo in chosen})
-    found = db.execute(_RAW, {"chain": chain, "txids": txids})
-    previous = {txid: Transaction.parse(raw) for txid, raw in found}
+    rows = db.execute(_RAW, {"chain": chain, "txids": txids})
+    previous = {txid: Transaction.parse(raw) for txid, raw in rows}
     return [
         CoinToSpend(
             outpoint=utxo.outpoint,
@@ -332,8 +332,8 @@ def coins_to_spend(db: Session, chain: str, chosen: Sequence[Utxo]) -> list[Coin
 def size_of_previous(db: Session, chain: str, chosen: Sequence[Utxo]) -> int:
     """The bytes of the previous transactions in a PSBT: once for each coin."""
     coins = Counter(utxo.txid for utxo in chosen)
-    found = db.execute(_SIZES, {"chain": chain, "txids": sorted(coins)})
-    return sum(size * coins[txid] for txid, size in found)
+    rows = db.execute(_SIZES, {"chain": chain, "txids": sorted(coins)})
+    return sum(size * coins[txid] for txid, size in rows)
 
 
 _RAW = select(ChainTransactionRow.txid, ChainTransactionRow.raw).where(
@@ -354,8 +354,8 @@ def token_coins(db: Session, vault: VaultRow, tip_height: int, *, locked: bool =
     or with ``locked`` the others.
     """
     values = {"vault_id": vault.id, "mature_height": tip_height + 1 - COINBASE_MATURITY}
-    found = db.execute(_AT_ADDRESS, values)
-    return [Utxo(*coin) for *coin, is_held in found if bool(is_held) is locked]
+    rows = db.execute(_AT_ADDRESS, values)
+    return [Utxo(*coin) for *coin, is_held in rows if bool(is_held) is locked]
 
 
 def awaited_token_coins(db: Session, vault: VaultRow, least: Sats) -> Sequence[str | None]:

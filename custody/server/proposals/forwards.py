@@ -126,15 +126,17 @@ def _order(request: ForwardToVaultRequest, ctx: Ctx) -> Order:
 
     def fund(quote: Quote) -> Iterator[Funding]:
         coins = _ProfileCoins(vault.chain, own.scripts, quote.tip.height, request.allow_unconfirmed)
-        found = allocate(coins.tiers(db), amount, fee, sizes)
-        if found is None:
+        allocation = allocate(coins.tiers(db), amount, fee, sizes)
+        if allocation is None:
             raise _too_little(db, coins, amount, fee)
-        if request.coins is not None and {str(utxo.outpoint) for utxo in found.coins} != set(request.coins):
+        if request.coins is not None and {str(utxo.outpoint) for utxo in allocation.coins} != set(
+            request.coins
+        ):
             raise StateConflict("Other coins would be spent now: look at the preview again.")
-        payment = Sats(sum(utxo.amount for utxo in found.coins) - found.change - fee)
+        payment = Sats(sum(utxo.amount for utxo in allocation.coins) - allocation.change - fee)
         intent = Intent((PaidRecipient(address, TxOut(payment, pays)),))
-        size = vsize(len(found.coins), found.change > 0)
-        yield Funding(intent, found, size, FeeRate.of(fee, size), fresh=found.coins)
+        size = vsize(len(allocation.coins), allocation.change > 0)
+        yield Funding(intent, allocation, size, FeeRate.of(fee, size), fresh=allocation.coins)
 
     return Order(
         TxType.FORWARD,
@@ -192,8 +194,8 @@ class _ProfileCoins:
         for kind in kinds if self.allow_unconfirmed else kinds[:2]:
             query = select(ChainCoinRow).where(*self._unspent(), ~is_locked(), kind)
             order = ChainCoinRow.amount_sats.desc(), ChainCoinRow.txid, ChainCoinRow.vout
-            found = map(utxo_of, db.scalars(query.order_by(*order).limit(MAX_INPUTS)))
-            tiers.append(largest_first([*tiers[-1], *found]))
+            coins = map(utxo_of, db.scalars(query.order_by(*order).limit(MAX_INPUTS)))
+            tiers.append(largest_first([*tiers[-1], *coins]))
         return tiers[1:]
 
     def total(self, db: Session, *, locked: bool) -> Sats:
@@ -272,10 +274,10 @@ def allocate(
     Raises Invalid for a fee that makes no sense for these coins (P48), Dust for a payment or change that
     would be dust.
     """
-    found = _sweep(tiers[-1], fee, sizes) if amount is None else _fixed(tiers, amount, fee, sizes)
-    if found is not None:
-        _require_rate(fee, sizes.vsize(len(found.coins), found.change > 0))
-    return found
+    allocation = _sweep(tiers[-1], fee, sizes) if amount is None else _fixed(tiers, amount, fee, sizes)
+    if allocation is not None:
+        _require_rate(fee, sizes.vsize(len(allocation.coins), allocation.change > 0))
+    return allocation
 
 
 def _sweep(pool: Sequence[CoinT], fee: Sats, sizes: Sizes) -> Selection[CoinT] | None:

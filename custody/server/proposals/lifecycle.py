@@ -233,7 +233,7 @@ def note_trouble(
     db: Session,
     proposal: ProposalRow,
     coins: Sequence[ChainCoinRow | None],
-    asked: FeeRate | None,
+    required_rate: FeeRate | None,
     now: datetime,
 ) -> bool:
     """Stores what keeps its transaction from being mined, and returns whether that has changed. ``coins`` are
@@ -256,19 +256,21 @@ def note_trouble(
         rival_kind,
         now - proposal.updated_at,
         is_lost=proposal.failure_code == "coin-spent" and rival is not None,
-        is_cheap=asked is not None and proposal.fee_rate_sat_per_kvb < asked.sat_per_kvb,
+        is_cheap=required_rate is not None and proposal.fee_rate_sat_per_kvb < required_rate.sat_per_kvb,
     )
     txid = None if rival is None or kind not in _OF_A_RIVAL else rival.spent_by
-    found = None if kind is None else kind.value
-    if (found, txid) == (proposal.trouble, proposal.trouble_txid):
+    trouble = None if kind is None else kind.value
+    if (trouble, txid) == (proposal.trouble, proposal.trouble_txid):
         return False
-    proposal.trouble, proposal.trouble_txid = found, txid
+    proposal.trouble, proposal.trouble_txid = trouble, txid
     proposal.trouble_since = proposal.trouble_words = None
     if kind is not None:
         pays = FeeRate(proposal.fee_rate_sat_per_kvb)
         proposal.trouble_since = now
-        proposal.trouble_words = words_of(kind, rival=txid, pays=pays, asked=asked, since=proposal.updated_at)
-    log.info("proposal troubled", proposal=proposal.id, trouble=found, rival=txid)
+        proposal.trouble_words = words_of(
+            kind, rival=txid, pays=pays, required_rate=required_rate, since=proposal.updated_at
+        )
+    log.info("proposal troubled", proposal=proposal.id, trouble=trouble, rival=txid)
     return True
 
 

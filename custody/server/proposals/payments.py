@@ -175,8 +175,8 @@ def named_coins(
             ChainCoinRow.txid.in_(sorted({outpoint.txid for outpoint in outpoints})),
         )
     )
-    found = {OutPoint(coin.txid, coin.vout): (coin, holder) for coin, holder in db.execute(query)}
-    known = {outpoint: coin for outpoint, (coin, _) in found.items()}
+    by_outpoint = {OutPoint(coin.txid, coin.vout): (coin, holder) for coin, holder in db.execute(query)}
+    known = {outpoint: coin for outpoint, (coin, _) in by_outpoint.items()}
     refused = [
         fault(f"/coins/{place}", f"{outpoint} {why[1]}", why[0])
         for place, outpoint in enumerate(outpoints)
@@ -187,7 +187,7 @@ def named_coins(
     held = [
         fault(f"/coins/{place}", f"{outpoint} is locked by the proposal {_holder(db, lock)}.", "reserved")
         for place, outpoint in enumerate(outpoints)
-        if (lock := found[outpoint][1]) is not None
+        if (lock := by_outpoint[outpoint][1]) is not None
     ]
     if held:
         raise LockedFunds(_in_a_sentence(held), faults=tuple(held))

@@ -169,10 +169,10 @@ def _place(db: Session, vault: VaultRow, address: str | None) -> tuple[int, int]
         raise Invalid.at("/address", str(error), error.code) from error
     ours = WatchedScriptRow.script_pubkey == script, WatchedScriptRow.vault_id == vault.id
     place = select(WatchedScriptRow.branch, WatchedScriptRow.address_index)
-    found = db.execute(place.where(WatchedScriptRow.chain == vault.chain, *ours)).one_or_none()
-    if found is None:
+    row = db.execute(place.where(WatchedScriptRow.chain == vault.chain, *ours)).one_or_none()
+    if row is None:
         raise Invalid.at("/address", "This is not one of the vault's addresses so far.", "not-ours")
-    branch, index = found
+    branch, index = row
     return branch, index
 
 
@@ -183,7 +183,7 @@ def _coins(db: Session, vault: VaultRow) -> Sequence[Utxo]:
     unspent = ChainCoinRow.vault_id == vault.id, ChainCoinRow.spent_by.is_(None)
     order = ChainCoinRow.amount_sats.desc(), ChainCoinRow.txid.desc(), ChainCoinRow.vout.desc()
     query = select(ChainCoinRow).where(*unspent, ChainCoinRow.height.is_not(None)).order_by(*order)
-    found = db.scalars(query.limit(MAX_COINS)).all()
-    if not found:
+    coins = db.scalars(query.limit(MAX_COINS)).all()
+    if not coins:
         raise Invalid.at("/with_coins", "The vault has no confirmed coins.", "coins")
-    return [utxo_of(coin) for coin in found]
+    return [utxo_of(coin) for coin in coins]

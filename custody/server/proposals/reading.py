@@ -55,15 +55,15 @@ def psbt(ctx: Ctx, query: PsbtQuery) -> Watched[wire.Proposal | Page[wire.Propos
     """Raises NotFound, RateLimited; Invalid where ``after`` is not a proposal of the workspace, or the search
     has too many words.
     """
-    found: wire.Proposal | Page[wire.Proposal | Unreadable]
+    answer: wire.Proposal | Page[wire.Proposal | Unreadable]
     if query.psbt_id is not None:
         ctx, proposal = _entered(ctx, query, query.psbt_id)
-        (found,) = proposal_records(ctx.db, [proposal], _reader(ctx))
+        (answer,) = proposal_records(ctx.db, [proposal], _reader(ctx))
     else:
         if query.search is not None:
             ctx.services.rates.calls.take(ctx.caller.counted_as, SEARCH_CALLS)
-        found = page(ctx, query)
-    return Watched(found, ctx.access.workspace_id)
+        answer = page(ctx, query)
+    return Watched(answer, ctx.access.workspace_id)
 
 
 def _entered(ctx: Ctx, query: PsbtQuery, psbt_id: str) -> tuple[Ctx, ProposalRow]:
@@ -84,10 +84,10 @@ def page(ctx: Ctx, query: PsbtQuery) -> Page[wire.Proposal | Unreadable]:
             raise Invalid.at("/after", "There is no such proposal in this workspace.")
         seen = last.created_at, last.id
     rows = going_on(matching, (ProposalRow.created_at, ProposalRow.id), seen, newest=newest_first)
-    after, found = None, list[ProposalRow]()
+    after, proposals = None, list[ProposalRow]()
     if query.search is None:
-        found = list(db.scalars(rows.limit(query.limit + 1)))
-        total = len(found)
+        proposals = list(db.scalars(rows.limit(query.limit + 1)))
+        total = len(proposals)
         if query.after is not None or total > query.limit:
             counted = matching.with_only_columns(ProposalRow.id).limit(MAX_COUNTED + 1).subquery()
             total = db.scalar(select(func.count()).select_from(counted)) or 0
@@ -95,12 +95,12 @@ def page(ctx: Ctx, query: PsbtQuery) -> Page[wire.Proposal | Unreadable]:
         ids, after = search(db, ctx.access, rows, query.search, query.limit + 1, newest_first=newest_first)
         # By id only: with the list's order SQLite would scan all of it.
         by_id = {each.id: each for each in db.scalars(select(ProposalRow).where(ProposalRow.id.in_(ids)))}
-        found = [by_id[each] for each in ids]
-    if len(found) > query.limit:
-        after = found[query.limit - 1].id
+        proposals = [by_id[each] for each in ids]
+    if len(proposals) > query.limit:
+        after = proposals[query.limit - 1].id
     reader = _reader(ctx)
     items = shown(
-        found[: query.limit],
+        proposals[: query.limit],
         lambda some: proposal_records(db, some, reader),
         "psbt_id",
         lambda proposal: proposal.id,
@@ -167,16 +167,16 @@ def search(
     if access.holds_any(KEEPERS):
         ours = AddressBookEntryRow.workspace_id == access.workspace_id
     is_sqlite = db.get_bind().dialect.name == "sqlite"
-    found: list[str] = []
+    matches: list[str] = []
     for looked_at in (NEAREST, most):
         window = query.with_only_columns(*_COLUMNS).limit(min(looked_at, most)).subquery()
         has_all = [_has(window, word, ours, is_sqlite=is_sqlite) for word in words]
         matching = select(window.c.id).where(*has_all)
         order = (window.c.created_at, window.c.id)
-        found = list(db.scalars(going_on(matching, order, None, newest=newest_first).limit(count)))
-        if len(found) == count:
-            return found, None
-    return found, db.scalar(query.with_only_columns(ProposalRow.id).offset(most - 1).limit(1))
+        matches = list(db.scalars(going_on(matching, order, None, newest=newest_first).limit(count)))
+        if len(matches) == count:
+            return matches, None
+    return matches, db.scalar(query.with_only_columns(ProposalRow.id).offset(most - 1).limit(1))
 
 
 _COLUMNS = (
@@ -197,7 +197,7 @@ def _has(
     """
     each = func.json_each if is_sqlite else func.json_array_elements_text
     recipients = cast(window.c.recipients, String)
-    found = [
+    conditions = [
         func.lower(window.c.description).contains(word.lower(), autoescape=True),
         # Bech32 may be written in upper case (BIP-173), and is stored in lower case.
         *(recipients.contains(f'"{text}', autoescape=True) for text in {word, word.lower()}),
@@ -209,19 +209,19 @@ def _has(
         # A count, not EXISTS, which PostgreSQL turns into a join that reads the address book for each
         # proposal.
         count = select(func.count().filter(recipient.in_(named))).select_from(recipient.table)
-        found.append(count.scalar_subquery() > 0)
+        conditions.append(count.scalar_subquery() > 0)
     if amounts := _amounts(word):
         amount = cast(each(window.c.amounts_sats).table_valued("value").c.value, String)
-        found.append(exists(select(amount).where(amount.in_(amounts))))
+        conditions.append(exists(select(amount).where(amount.in_(amounts))))
     if len(word) >= LEAST_OF_ID:
         ids = (window.c.id, window.c.txid_expected)
-        found += [each.startswith(word.lower(), autoescape=True) for each in ids]
-    return or_(*found)
+        conditions += [each.startswith(word.lower(), autoescape=True) for each in ids]
+    return or_(*conditions)
 
 
 def _amounts(word: str) -> list[str]:
     """The amounts in satoshi that a word may mean: as bitcoin and as satoshi."""
-    found = {word} if word.isascii() and word.isdecimal() else set()
+    amounts = {word} if word.isascii() and word.isdecimal() else set()
     with contextlib.suppress(InvalidAmount):
-        found.add(str(int(parse_btc(word))))
-    return sorted(found)
+        amounts.add(str(int(parse_btc(word))))
+    return sorted(amounts)

@@ -142,15 +142,15 @@ def _rivals(db: Session, proposals: Sequence[ProposalRow]) -> dict[tuple[int, st
     if not txids:
         return {}
     query = select(ProposalRow.workspace_id, ProposalRow.txid_expected, ProposalRow.id)
-    found = db.execute(query.where(ProposalRow.txid_expected.in_(txids)))
-    return {(workspace_id, txid): psbt_id for workspace_id, txid, psbt_id in found}
+    rows = db.execute(query.where(ProposalRow.txid_expected.in_(txids)))
+    return {(workspace_id, txid): psbt_id for workspace_id, txid, psbt_id in rows}
 
 
 def _trouble(proposal: ProposalRow, rivals: Mapping[tuple[int, str], str]) -> wire.ProposalTrouble | None:
     kind, since, words = trouble_of(proposal), proposal.trouble_since, proposal.trouble_words
     if kind is TroubleKind.FEE_TOO_LOW:
         pays, since = FeeRate(proposal.fee_rate_sat_per_kvb), proposal.updated_at
-        words = words_of(kind, rival=None, pays=pays, asked=None, since=since)
+        words = words_of(kind, rival=None, pays=pays, required_rate=None, since=since)
     if kind is None or since is None:
         return None
     return wire.ProposalTrouble(
@@ -174,8 +174,8 @@ def names_of(db: Session, user_ids: Iterable[int]) -> dict[int, str]:
     of members may see them.
     """
     ids = list(user_ids)
-    found = db.execute(_NAMES, {"ids": ids}) if ids else ()
-    named = {user_id: full_name(*parts) for user_id, *parts in found}
+    rows = db.execute(_NAMES, {"ids": ids}) if ids else ()
+    named = {user_id: full_name(*parts) for user_id, *parts in rows}
     return {user_id: name for user_id, name in named.items() if name}
 
 
@@ -243,12 +243,12 @@ def _token_fields(db: Session, proposals: Sequence[ProposalRow]) -> dict[str, di
         select(ProposalRow.family_id, ProposalRow.txid_expected).where(of_deploys)
     ):
         versions[family_id].add(txid)
-    found = dict[str, dict[str, Any]]()
+    fields = dict[str, dict[str, Any]]()
     for proposal in concerned:
         if proposal.family_id not in tokens:
             continue
         contract, call_uid = tokens[proposal.family_id]
-        found[proposal.id] = {"contract_uid": contract.uid, "call_uid": call_uid}
+        fields[proposal.id] = {"contract_uid": contract.uid, "call_uid": call_uid}
         outputs = Psbt.parse(proposal.psbt).outputs
         payloads = (token_of_script(output.script_pubkey) for output in outputs)
         payload = next((each for each in payloads if each is not None), None)
@@ -258,11 +258,11 @@ def _token_fields(db: Session, proposals: Sequence[ProposalRow]) -> dict[str, di
         contract_id = proposal.txid_expected if isinstance(payload, Deploy) else payload.contract_id
         is_known = contract_id in versions[contract.deploy_family_id]
         bytecode = _parsed(contract.bytecode) if is_known else None
-        found[proposal.id] |= {
+        fields[proposal.id] |= {
             "decoded_call": _decoded(payload, contract_id, Network(contract.chain), bytecode),
             "contract_ids": proposal.contract_ids or [contract_id],
         }
-    return found
+    return fields
 
 
 def _decoded(

@@ -216,10 +216,10 @@ def _after_broadcast(services: Services, answer: SignPsbtResponse) -> SignPsbtRe
 
 def _signer_of(ctx: Ctx, psbt_id: str, query: Select[*tuple[Any, ...]]) -> Signer:
     """Raises NotFound; PermissionDenied (a vault's movement needs PAYMENT_APPROVE); NotASigner."""
-    found = ctx.db.execute(query, {"user_id": ctx.caller.user_id, "psbt_id": psbt_id}).one_or_none()
-    if found is None or found[0].workspace_id != ctx.access.workspace_id:
+    signer = ctx.db.execute(query, {"user_id": ctx.caller.user_id, "psbt_id": psbt_id}).one_or_none()
+    if signer is None or signer[0].workspace_id != ctx.access.workspace_id:
         raise NotFound("There is no such proposal in this workspace.")
-    proposal, fingerprint, key, decision, vault = found
+    proposal, fingerprint, key, decision, vault = signer
     if proposal.profile_key_id is not None:
         return _owner(ctx.db, ctx.caller, proposal, proposal.profile_key_id)
     if not ctx.access.holds_any(APPROVER):

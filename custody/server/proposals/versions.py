@@ -206,20 +206,20 @@ def _coins_of(db: Session, family: _Family, *, cancel: bool) -> tuple[Utxo, ...]
     )
     known = {(row.txid, row.vout): (row, family_id) for row, family_id in db.execute(on_chain)}
     versions = {member.txid_expected for member in family.members}
-    found = {
+    coins = {
         coin: utxo_of(row)
         for coin, (row, lock) in known.items()
         if row.spent_by in {None, *versions} and lock in {None, original.family_id}
     }
-    missing = set(inputs) - set(found)
+    missing = set(inputs) - set(coins)
     if missing:
-        each_has_one = all(coins_of(db, [member.id]) & set(found) for member in family.members)
+        each_has_one = all(coins_of(db, [member.id]) & set(coins) for member in family.members)
         if not (cancel and not missing & set(known) and each_has_one):
             raise StateConflict(
                 "A coin of the proposal is not on the chain, or was spent: it cannot be replaced now."
             )
-    others = [] if original.sweeps and not cancel else sorted(set(found) - set(inputs))
-    return tuple(found[coin] for coin in (*inputs, *others) if coin in found)
+    others = [] if original.sweeps and not cancel else sorted(set(coins) - set(inputs))
+    return tuple(coins[coin] for coin in (*inputs, *others) if coin in coins)
 
 
 def _change_of(proposal: ProposalRow) -> tuple[int, int] | None:

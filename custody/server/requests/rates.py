@@ -219,11 +219,11 @@ def require_few(
 def caller_at(address: str) -> str:
     """The key of one caller: an IPv4 address, also IPv4-mapped, or a whole IPv6 /64."""
     try:
-        found = ip_address(plain_address(address))
+        ip = ip_address(plain_address(address))
     except ValueError:
         return address
-    is_v6 = isinstance(found, IPv6Address)
-    return str(IPv6Network((int(found), IPV6_SITE_BITS), strict=False) if is_v6 else found)
+    is_v6 = isinstance(ip, IPv6Address)
+    return str(IPv6Network((int(ip), IPV6_SITE_BITS), strict=False) if is_v6 else ip)
 
 
 def _hash(subject: str) -> bytes:

@@ -97,10 +97,10 @@ def event_of(action: str, facts: Facts) -> Event | None:
 def stored_facts(text: object) -> Facts:
     """Of a row. Empty where it was altered: the log shows such a row all the same."""
     try:
-        found = parse_canonical(text.encode()) if isinstance(text, str) else {}
+        facts = parse_canonical(text.encode()) if isinstance(text, str) else {}
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def chosen(sentence: str, facts: Facts) -> str:

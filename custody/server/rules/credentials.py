@@ -214,17 +214,17 @@ def is_secret(token: str) -> bool:
 
 def account_of(secret: str) -> int | None:
     """The account's id in a secret; None for a malformed one."""
-    found = _SECRET.fullmatch(secret)
-    return None if found is None else int(found[1])
+    match = _SECRET.fullmatch(secret)
+    return None if match is None else int(match[1])
 
 
 def matches(secret: str, hashes: Iterable[bytes | None]) -> bytes | None:
     """The stored hash of this secret, or None. Compares all of them, each in constant time."""
-    own, found = token_hash(secret), None
+    own, result = token_hash(secret), None
     for stored in hashes:
         if stored is not None and compare_digest(own, stored):
-            found = stored
-    return found
+            result = stored
+    return result
 
 
 def require_givable(rights: Permissions, held: Permissions) -> None:
@@ -243,20 +243,20 @@ def require_end(expires_at: datetime, now: datetime) -> None:
 def plain_address(text: str) -> str:
     """A caller's IP address in canonical form: without a zone, and IPv4-mapped IPv6 as IPv4."""
     try:
-        found = ip_address(text.partition("%")[0])
+        ip = ip_address(text.partition("%")[0])
     except ValueError:
         return text[:60]
-    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    return str(mapped or found)
+    mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
+    return str(mapped or ip)
 
 
 def is_inside(address: str, networks: Iterable[str]) -> bool:
     """``address``: as `plain_address` returns it. False where it is not an IP address."""
     try:
-        found = ip_address(address)
+        ip = ip_address(address)
     except ValueError:
         return False
-    return any(found in read_network(network) for network in networks)
+    return any(ip in read_network(network) for network in networks)
 
 
 def is_wider(before: Collection[str], after: Collection[str]) -> bool:

@@ -234,8 +234,12 @@ def advice_for(kind: Kind, *, may_be_replaced: bool) -> Advice:
             return "bump" if may_be_replaced else "wait"
 
 
-def words_of(kind: Kind, *, rival: str | None, pays: FeeRate, asked: FeeRate | None, since: datetime) -> str:
-    """``rival``: the other transaction's txid. ``asked``: the node's estimate when the trouble was found."""
+def words_of(
+    kind: Kind, *, rival: str | None, pays: FeeRate, required_rate: FeeRate | None, since: datetime
+) -> str:
+    """``rival``: the other transaction's txid. ``required_rate``: the node's estimate when the trouble was
+    found.
+    """
     match kind:
         case Kind.CONFLICT:
             return f"The transaction {rival} in the mempool spends one of its coins: one of the two is mined."
@@ -251,7 +255,7 @@ def words_of(kind: Kind, *, rival: str | None, pays: FeeRate, asked: FeeRate | N
         case Kind.SLOW:
             return (
                 f"It pays {pays} and has waited since {since:%Y-%m-%d %H:%M} UTC; for a block within half a "
-                f"day the chain asks for {asked}."
+                f"day the chain asks for {required_rate}."
             )
         case Kind.FEE_TOO_LOW:
             return f"It pays {pays}, and nodes ask for more. It is offered again regularly."

@@ -72,8 +72,8 @@ def _coins(
             problems.append(f"No signature speaks for the coin {coin.outpoint}.")
         elif signed is not None and signed.output != _claimed(coin, network):
             problems.append(f"The coin {coin.outpoint} was signed with another amount or address.")
-    told = {coin.outpoint for coin in file.coins}
-    problems += [f"The coin {one} was signed for and is not listed." for one in named if one not in told]
+    listed = {coin.outpoint for coin in file.coins}
+    problems += [f"The coin {one} was signed for and is not listed." for one in named if one not in listed]
     return problems
 
 

@@ -216,18 +216,18 @@ def read_url(text: str, allowed: Collection[str] = ()) -> WebhookUrl:
     """
     if len(text) > MAX_URL:
         raise BadUrl(f"The URL has at most {MAX_URL} characters.")
-    found = _URL.fullmatch(text)
-    if found is None:
+    match = _URL.fullmatch(text)
+    if match is None:
         raise BadUrl(
             "The URL is https://, a host's name, perhaps a port, and a path: no user, password or fragment, "
             "and other characters percent-encoded."
         )
-    host = found["host"].lower()
-    is_allowed = host in allowed or f"{host}:{found['port'] or HTTPS_PORT}" in allowed
+    host = match["host"].lower()
+    is_allowed = host in allowed or f"{host}:{match['port'] or HTTPS_PORT}" in allowed
     return WebhookUrl(
         host=host if is_allowed else _name(host),
-        port=_port(found["port"], is_allowed=is_allowed),
-        target=(found["path"] or "/") + (found["query"] or ""),
+        port=_port(match["port"], is_allowed=is_allowed),
+        target=(match["path"] or "/") + (match["query"] or ""),
         is_allowed=is_allowed,
     )
 

@@ -29,16 +29,16 @@ Namer = Callable[[Session, PendingChangeRow, Any], str | None]
 
 def names_in(db: Session, change: PendingChangeRow) -> dict[str, str]:
     """By field of the change's body. What was deleted, or belongs to another organisation, has no name."""
-    found = {
+    names = {
         field: _NAMERS[field](db, change, value) for field, value in change.body.items() if field in _NAMERS
     }
-    return {field: name for field, name in found.items() if name is not None}
+    return {field: name for field, name in names.items() if name is not None}
 
 
 def _of_workspace(model: Any, words: Callable[[Any], str]) -> Namer:
     def named(db: Session, change: PendingChangeRow, number: Any) -> str | None:
-        found = db.get(model, number)
-        return words(found) if found is not None and found.workspace_id == change.workspace_id else None
+        row = db.get(model, number)
+        return words(row) if row is not None and row.workspace_id == change.workspace_id else None
 
     return named
 
@@ -50,8 +50,8 @@ def _person(db: Session, change: PendingChangeRow, number: Any) -> str | None:
         UserRow.id == number,
         UserRow.id.in_(inside.where(WorkspaceRow.organisation_id == change.organisation_id)),
     )
-    found = db.scalars(query).one_or_none()
-    return None if found is None else person_words(found)
+    person = db.scalars(query).one_or_none()
+    return None if person is None else person_words(person)
 
 
 def person_words(user: UserRow) -> str:
@@ -60,19 +60,19 @@ def person_words(user: UserRow) -> str:
 
 
 def _key(db: Session, change: PendingChangeRow, number: Any) -> str | None:
-    found = db.get(KeyRow, number)
-    owner = None if found is None else _person(db, change, found.user_id)
-    return None if found is None or owner is None else f"of {owner}, fingerprint {found.master_fingerprint}"
+    key = db.get(KeyRow, number)
+    owner = None if key is None else _person(db, change, key.user_id)
+    return None if key is None or owner is None else f"of {owner}, fingerprint {key.master_fingerprint}"
 
 
 def _confirming_role(db: Session, change: PendingChangeRow, number: Any) -> str | None:
-    found = role_of_first(db, change.organisation_id, number)
-    return None if found is None else found.name
+    role = role_of_first(db, change.organisation_id, number)
+    return None if role is None else role.name
 
 
 def _signers(db: Session, change: PendingChangeRow, numbers: Any) -> str | None:
-    found = [_person(db, change, number) for number in numbers]
-    return None if None in found else "; ".join(filter(None, found))
+    people = [_person(db, change, number) for number in numbers]
+    return None if None in people else "; ".join(filter(None, people))
 
 
 _role = _of_workspace(RoleRow, lambda role: role.name)

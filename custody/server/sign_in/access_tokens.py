@@ -60,10 +60,10 @@ CONSOLE_ALONE: Final = (
 
 def caller_of(db: Session, token: str, now: datetime, address: str, trace_id: str) -> Caller:
     """The caller behind an access token. Raises Unauthenticated or TokenExpired."""
-    found = db.execute(_ACCESS, {"token_hash": token_hash(token)}).one_or_none()
-    if found is None:
+    row = db.execute(_ACCESS, {"token_hash": token_hash(token)}).one_or_none()
+    if row is None:
         raise Unauthenticated(HAS_ENDED)
-    own_id, revoked_at, expires_at, user, bound_to = found
+    own_id, revoked_at, expires_at, user, bound_to = row
     # A page shows the user, and need not read them a second time.
     keep(db, ("user", user.id), user)
     if revoked_at is not None:

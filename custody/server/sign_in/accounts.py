@@ -272,7 +272,7 @@ def _owner(db: Session, token: str, now: datetime) -> UserRow:
     """The user of a token. Raises Invalid, with one text for a token that was used, replaced, expired or
     never made.
     """
-    found = db.scalars(
+    user = db.scalars(
         select(UserRow)
         .join(PasswordResetRow, PasswordResetRow.user_id == UserRow.id)
         .where(
@@ -281,10 +281,10 @@ def _owner(db: Session, token: str, now: datetime) -> UserRow:
             PasswordResetRow.expires_at > now,
         )
     ).one_or_none()
-    if found is None:
+    if user is None:
         sentence = "This token was used, was replaced by a newer one, or has expired; ask for another."
         raise Invalid.at("/token", sentence)
-    return found
+    return user
 
 
 def close_challenges(db: Session, user_id: int, now: datetime) -> None:

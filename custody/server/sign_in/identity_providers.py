@@ -221,8 +221,8 @@ def issuer_and_organisation(db: Session, provider_id: str) -> tuple[str, str] | 
         .join(OrganisationRow, OrganisationRow.id == IdentityProviderRow.organisation_id)
         .where(IdentityProviderRow.id == provider_id, IdentityProviderRow.sealed_secret.is_not(None))
     )
-    found = db.execute(query).one_or_none()
-    return None if found is None else (found[0], found[1])
+    row = db.execute(query).one_or_none()
+    return None if row is None else (row[0], row[1])
 
 
 def provider_of(db: Session, organisation_id: int) -> IdentityProviderRow | None:
@@ -318,7 +318,7 @@ def begin(provider_id: str, target: str, *, is_linking: bool = False) -> Steps[P
             expires_at=now + IDENTITY_FLOW_LIFETIME,
         )
     )
-    asked = {
+    parameters = {
         "response_type": "code",
         "client_id": provider.client_id,
         "redirect_uri": redirect_uri,
@@ -331,9 +331,9 @@ def begin(provider_id: str, target: str, *, is_linking: bool = False) -> Steps[P
     if is_linking:
         # The person signs in there anew, so that the last user of that browser is not linked by mistake.
         # `max_age` makes the token say when that was (OpenID Connect Core, section 2).
-        asked |= {"prompt": "login", "max_age": "0"}
+        parameters |= {"prompt": "login", "max_age": "0"}
     start = published.authorization_endpoint
-    url = f"{start}{'&' if '?' in start else '?'}{urlencode(asked)}"
+    url = f"{start}{'&' if '?' in start else '?'}{urlencode(parameters)}"
     return ProviderRedirect(url, provider.issuer, token)
 
 

@@ -167,7 +167,7 @@ def _read(text: str) -> Mapping[str, Any]:
     """Raises ValueError."""
     if len(text) > MAX_ANSWER:
         raise ValueError("too long")
-    found = json.loads(text)
-    if not isinstance(found, dict):
+    value = json.loads(text)
+    if not isinstance(value, dict):
         raise ValueError("no object")  # noqa: TRY004 - one error for all that is no answer
-    return found
+    return value

@@ -198,9 +198,9 @@ class Providers:
 
     def _discovered(self, provider: IdentityProviderRow, now: datetime) -> _Kept:
         issuer = provider.issuer
-        found = self._get(provider, f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+        document = self._get(provider, f"{issuer.rstrip('/')}/.well-known/openid-configuration")
         try:
-            published = ProviderMetadata.model_validate(found)
+            published = ProviderMetadata.model_validate(document)
         except ValidationError:
             raise ProviderUnavailable(f"{issuer} publishes nothing that an identity provider does.") from None
         if published.issuer != issuer:
@@ -247,20 +247,20 @@ class Providers:
         send us there.
         """
         try:
-            own, found = read_url(issuer, self._allowed), read_url(url, self._allowed)
-            return found if found.authority == own.authority else read_url(url)
+            own, checked = read_url(issuer, self._allowed), read_url(url, self._allowed)
+            return checked if checked.authority == own.authority else read_url(url)
         except BadUrl:
             raise ProviderUnavailable(f"{issuer} names an address that is not called.") from None
 
     @staticmethod
     def _read(issuer: str, answer: ReceiverAnswer) -> dict[str, Any]:
         try:
-            found = json.loads(answer.body) if answer.status == HTTPStatus.OK else None
+            value = json.loads(answer.body) if answer.status == HTTPStatus.OK else None
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
+            value = None
+        if not isinstance(value, dict):
             raise ProviderUnavailable(f"{issuer} does not answer as an identity provider does.")
-        return found
+        return value
 
     @contextmanager
     def _line(self, provider: IdentityProviderRow, lines: int) -> Iterator[None]:
@@ -286,15 +286,15 @@ def read_keys(document: object) -> Keys:
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list):
         raise TokenNotGenuine("no list of keys")
-    found: dict[str | None, jwk.Key] = {}
+    keys: dict[str | None, jwk.Key] = {}
     for each in listed[:MAX_KEYS]:
         with suppress(*_MALFORMED):
             public = {name: each[name] for name in _PUBLIC if name in each}
             kind = _KINDS[public["kty"]]
             is_bounded = all(_fits(public[name], *_BYTES[name]) for name in _BYTES if name in public)
             if is_bounded and public.get("use", "sig") == "sig":
-                found[public.get("kid")] = kind.import_key(public)
-    return found
+                keys[public.get("kid")] = kind.import_key(public)
+    return keys
 
 
 def _fits(text: str, least: int, most: int) -> bool:

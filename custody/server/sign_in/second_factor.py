@@ -113,10 +113,10 @@ def reset_second_factor(ctx: Ctx, email: str) -> None:
     """For the operator: back to mailed codes; the authenticator, its recovery codes and the passkeys are
     deleted. Raises NotFound.
     """
-    found = find_credential(ctx.db, email)
-    if found is None:
+    stored = find_credential(ctx.db, email)
+    if stored is None:
         raise NotFound(f"{email} has no account.")
-    user, credential = found
+    user, credential = stored
     set_factor(ctx.db, credential, "email", ctx.now, keep_session=None)
     mail_change(ctx, user.email, METHODS["email"])
     credential.totp_secret = credential.totp_pending = credential.totp_last_step = None
@@ -145,12 +145,12 @@ def _take_code(ctx: Ctx, user_id: int, code: str) -> str | None:
 
 def _take_recovery(ctx: Ctx, user_id: int, code: str) -> str | None:
     db, mine = ctx.db, (RecoveryCodeRow.user_id == user_id, RecoveryCodeRow.used_at.is_(None))
-    found = db.scalars(
+    code_row = db.scalars(
         select(RecoveryCodeRow).where(*mine, RecoveryCodeRow.code_hash == recovery_hash(code))
     ).one_or_none()
-    if found is None:
+    if code_row is None:
         return None
-    found.used_at = ctx.now
+    code_row.used_at = ctx.now
     db.flush()
     left = db.scalar(select(func.count()).select_from(RecoveryCodeRow).where(*mine))
     email = db.get_one(UserRow, user_id).email

@@ -114,10 +114,10 @@ def renew_session(
         .join(SignInSessionRow, RefreshTokenRow.session_id == SignInSessionRow.id)
         .where(RefreshTokenRow.token_hash == token_hash(token), SignInSessionRow.sid == sid)
     )
-    found = ctx.db.execute(query).one_or_none()
-    if found is None or not _is_live(found[0], found[1], ctx.now, idle):
+    stored = ctx.db.execute(query).one_or_none()
+    if stored is None or not _is_live(stored[0], stored[1], ctx.now, idle):
         raise Unauthenticated(HAS_ENDED)
-    row, session = found
+    row, session = stored
     if session.bound_to is not None and not at_console:
         raise Unauthenticated(CONSOLE_ALONE)
     # The newest generation, or one whose successor was never used: its answer was probably lost.
@@ -231,20 +231,20 @@ def login(ctx: Ctx, request: LoginRequest) -> Steps[LoginResponse]:
     MailUnavailable, MailRefused.
     """
     is_guessed_at = count_guess(ctx, request.email)
-    found = find_credential(ctx.db, request.email)
-    stored = found[1].password_hash if found else None
+    known = find_credential(ctx.db, request.email)
+    stored = known[1].password_hash if known else None
     ctx = yield In.NOTHING
     passwords, password = ctx.tools.passwords, request.password.get_secret_value()
-    if not passwords.matches(stored, password) or found is None or stored is None:
+    if not passwords.matches(stored, password) or known is None or stored is None:
         # Recorded for an unknown account too, so that both take the same time, and without the text that was
         # typed: it may be a password.
         ctx = yield In.WRITE
-        about(ctx, found[0] if found else None).event(REFUSED)
+        about(ctx, known[0] if known else None).event(REFUSED)
         yield In.NOTHING
         raise _refused()
     current = passwords.hash(password) if passwords.is_outdated(stored) else stored
     ctx = yield In.WRITE
-    user, credential = ctx.db.get_one(UserRow, found[0].id), ctx.db.get_one(CredentialRow, found[0].id)
+    user, credential = ctx.db.get_one(UserRow, known[0].id), ctx.db.get_one(CredentialRow, known[0].id)
     # Hashing takes time: a password that was changed during it is a wrong one.
     if credential.password_hash != stored:
         raise _refused()

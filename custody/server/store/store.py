@@ -87,7 +87,7 @@ def read_each(
     """`read_once` for each of these, by its id: what was not read yet is read together."""
     wanted, kept = list(ids), db.info.get(_READ, {})
     if missing := [each for each in wanted if (kind, each) not in kept]:
-        kept |= {(kind, each): found for each, found in read(missing).items()}
+        kept |= {(kind, each): row for each, row in read(missing).items()}
     return {each: kept[kind, each] for each in wanted if (kind, each) in kept}
 
 
@@ -100,12 +100,12 @@ def within_days(
     column: InstrumentedAttribute[datetime], first: date | None, last: date | None
 ) -> tuple[ColumnElement[bool], ...]:
     """Conditions that a time lies on one of the days, inclusive, in UTC."""
-    found: list[ColumnElement[bool]] = []
+    conditions: list[ColumnElement[bool]] = []
     if first is not None:
-        found.append(column >= datetime.combine(first, time_of_day.min, UTC))
+        conditions.append(column >= datetime.combine(first, time_of_day.min, UTC))
     if last is not None:
-        found.append(column <= datetime.combine(last, time_of_day.max, UTC))
-    return tuple(found)
+        conditions.append(column <= datetime.combine(last, time_of_day.max, UTC))
+    return tuple(conditions)
 
 
 def going_on(
@@ -338,13 +338,13 @@ def upgrade(connection: Connection) -> None:
     database has them from the models; one of an older version is migrated. Raises CannotOpen.
     """
     is_new = not inspect(connection).has_table("alembic_version")
-    found = None if is_new else connection.scalar(_REVISION)
-    if found is not None and found not in _known():
+    revision = None if is_new else connection.scalar(_REVISION)
+    if revision is not None and revision not in _known():
         raise CannotOpen(
-            f"A newer version of the platform has migrated the database (to {found}).",
+            f"A newer version of the platform has migrated the database (to {revision}).",
             "Start that version, or restore the database as it was before.",
         )
-    if found != newest():
+    if revision != newest():
         # Loading this takes a tenth of a second, and it is seldom needed.
         from alembic import command
         from alembic.config import Config

@@ -239,8 +239,8 @@ def waiting_calls(db: Session, contract: ContractRow, workspace_id: int) -> tupl
         )
         .order_by(ContractCallRow.uid, ProposalRow.fee_sats, ProposalRow.id)
     )
-    found: dict[int, TokenTransaction] = {}
+    calls: dict[int, TokenTransaction] = {}
     for uid, proposal, vault in db.execute(query):
         data = bytes.fromhex(proposal.op_return_hex or "")
-        found.setdefault(uid, TokenTransaction(proposal.txid_expected, address_script(vault), data))
-    return tuple(found.values())
+        calls.setdefault(uid, TokenTransaction(proposal.txid_expected, address_script(vault), data))
+    return tuple(calls.values())

@@ -138,8 +138,8 @@ def _at(chain: str, cell: Cell, holder: bytes = b"") -> tuple[ColumnElement[bool
 
 
 def _numbers(db: Session, *where: ColumnElement[bool]) -> dict[str, int]:
-    found = db.execute(select(TokenCellRow.contract_id, TokenCellRow.number).where(*where))
-    return {contract_id: number for contract_id, number in found if number is not None}
+    cells = db.execute(select(TokenCellRow.contract_id, TokenCellRow.number).where(*where))
+    return {contract_id: number for contract_id, number in cells if number is not None}
 
 
 @serves(TOKENS)
@@ -275,15 +275,15 @@ def _lists(
 
 def _aggregate(contracts: Sequence[wire.ContractWhitelist]) -> list[wire.WhitelistedAddress]:
     """Each address once, sorted by address."""
-    found: dict[str, wire.WhitelistedAddress] = {}
+    addresses: dict[str, wire.WhitelistedAddress] = {}
     for contract in contracts:
         for entry in contract.addresses:
-            known = found.setdefault(
+            known = addresses.setdefault(
                 entry.address,
                 wire.WhitelistedAddress(address=entry.address, name=entry.name, contract_uids=[]),
             )
             known.contract_uids.append(contract.contract_uid)
-    return [found[address] for address in sorted(found)]
+    return [addresses[address] for address in sorted(addresses)]
 
 
 @serves(TOKEN_HISTORY)
@@ -292,10 +292,10 @@ def token_history(ctx: Ctx, query: wire.TokenHistoryQuery) -> wire.TokenHistory:
     db = ctx.db
     vault = vault_in(db, ctx.access, query.vault_id)
     tip = require_current(db, vault.chain).height
-    found = db.execute(_wanted(ctx, vault, query)).all()
-    shown = found[: query.limit]
+    rows = db.execute(_wanted(ctx, vault, query)).all()
+    shown = rows[: query.limit]
     contracts = contracts_by_id(db, vault.chain, {row.contract_id for row in shown})
-    has_more = len(found) > len(shown)
+    has_more = len(rows) > len(shown)
     return wire.TokenHistory(
         vault_id=vault.id,
         movements=[_record(row, contracts[row.contract_id], tip) for row in shown],

@@ -51,8 +51,8 @@ CALLS_A_BATCH = 200
 
 def token_block(block: DataBlock) -> TokenBlock:
     """Its transactions with a token's data, in order (docs/understand/tokens.md, "What calls do")."""
-    found = tuple(_transaction(carrier) for carrier in block.transactions)
-    return TokenBlock(block.ref.height, bytes.fromhex(block.ref.hash)[::-1], found)
+    transactions = tuple(_transaction(carrier) for carrier in block.transactions)
+    return TokenBlock(block.ref.height, bytes.fromhex(block.ref.hash)[::-1], transactions)
 
 
 def _deploys(carrier: DataTransaction) -> bool:
@@ -293,16 +293,16 @@ class Indexer:
     def _blocks_down_from(self, height: int) -> Iterator[tuple[int, str]]:
         while True:
             with self.store.read() as db:
-                found = db.execute(
+                blocks = db.execute(
                     select(TokenBlockRow.height, TokenBlockRow.block_hash)
                     .where(TokenBlockRow.chain == self.chain, TokenBlockRow.height <= height)
                     .order_by(TokenBlockRow.height.desc())
                     .limit(BATCH)
                 ).all()
-            if not found:
+            if not blocks:
                 return
-            yield from ((at, block_hash) for at, block_hash in found)
-            height = found[-1][0] - 1
+            yield from ((at, block_hash) for at, block_hash in blocks)
+            height = blocks[-1][0] - 1
 
     def _undo(self, db: Session, height: int) -> None:
         cells = Cells(db, self.chain)

@@ -120,13 +120,13 @@ def contracts(ctx: Ctx, wanted: wire.WorkspaceContractsQuery | wire.ContractsQue
         query = query.where(ContractRow.vault_id == vault_in(db, access, wanted.vault_id).id)
     if wanted.after is not None:
         query = query.where(ContractRow.uid > wanted.after)
-    found = db.scalars(query.limit(wanted.limit)).all()
+    rows = db.scalars(query.limit(wanted.limit)).all()
 
     def records(some: Sequence[ContractRow]) -> list[wire.Contract]:
         families = token_families(db, access.chain, [each.deploy_family_id for each in some])
         return _own_records(db, access, some, families)
 
-    return shown(found, records, "contract_uid", lambda each: each.uid)
+    return shown(rows, records, "contract_uid", lambda each: each.uid)
 
 
 def _own_records(
@@ -260,14 +260,14 @@ def contract_calls(ctx: Ctx, wanted: wire.ContractCallsQuery) -> Page[wire.Contr
     total = db.scalar(query.with_only_columns(func.count())) or 0
     after = None if wanted.after is None else (wanted.after,)
     listed = going_on(query, (ContractCallRow.uid,), after, newest=wanted.order == "newest")
-    found = db.scalars(listed.limit(wanted.limit + 1)).all()
+    rows = db.scalars(listed.limit(wanted.limit + 1)).all()
 
     def records(some: Sequence[ContractCallRow]) -> list[wire.ContractCall]:
         families = token_families(db, access.chain, [call.family_id for call in some])
         return [_call_record(call, families[call.family_id]) for call in some]
 
-    items = shown(found[: wanted.limit], records, "UID", lambda call: call.uid)
-    return Page(items, total, has_more=len(found) > wanted.limit)
+    items = shown(rows[: wanted.limit], records, "UID", lambda call: call.uid)
+    return Page(items, total, has_more=len(rows) > wanted.limit)
 
 
 def _call_record(call: ContractCallRow, family: TokenFamily) -> wire.ContractCall:

@@ -137,9 +137,9 @@ def best_of(members: Sequence[FamilyVersion]) -> FamilyVersion:
     """
     carrying = [member for member in members if member.carries] or list(members)
     for status in _PRECEDENCE:
-        found = [member for member in carrying if member.status is status]
-        if found:
-            return found[-1]
+        chosen = [member for member in carrying if member.status is status]
+        if chosen:
+            return chosen[-1]
     return carrying[-1]
 
 
@@ -176,13 +176,13 @@ def _reason(members: Sequence[FamilyVersion], best: FamilyVersion, judged: Index
 
 def _families(db: Session, family_ids: Collection[str]) -> Mapping[str, list[FamilyVersion]]:
     """By family, its members, the oldest first, as `age_in_family` has it."""
-    found: dict[str, list[FamilyVersion]] = defaultdict(list)
+    families: dict[str, list[FamilyVersion]] = defaultdict(list)
     if not family_ids:
-        return found
+        return families
     rows = db.execute(_VERSIONS.where(ProposalRow.family_id.in_(family_ids)))
     for row in sorted((_version(row) for row in rows), key=lambda each: (each.fee_sats, each.id)):
-        found[row.family_id].append(row)
-    return found
+        families[row.family_id].append(row)
+    return families
 
 
 # Without the PSBT and the final transaction: a hundred kilobytes each, which no status needs.

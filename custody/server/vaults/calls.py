@@ -168,10 +168,10 @@ def rescan(services: Services, vault_id: str, addresses: int) -> None:
 @serves(LIST_WALLETS)
 def list_wallets(ctx: Ctx, query: wire.VaultsQuery) -> Listed[wire.Vault]:
     """Raises NotFound (``after``)."""
-    found = ctx.db.scalars(_wanted(ctx, query)).all()
-    for vault in found:
+    rows = ctx.db.scalars(_wanted(ctx, query)).all()
+    for vault in rows:
         keep(ctx.db, ("vault", vault.id), vault)
-    return shown(found, lambda some: vault_records(ctx, some), "id", lambda row: row.id)
+    return shown(rows, lambda some: vault_records(ctx, some), "id", lambda row: row.id)
 
 
 @serves(VAULT_NAMES)
@@ -252,12 +252,12 @@ def _warnings(policy: Policy) -> list[str] | None:
     if not policy.has_disjoint_quorums:
         return None
     m, n = policy.threshold, len(policy.cosigners)
-    told = (
+    warnings = (
         f"{m} of {n} signers are enough, so that two groups without a member in common can each pay the "
         f"same invoice from different coins, and no signer's machine sees both. With {n // 2 + 1} of {n} "
         "every two groups share a signer."
     )
-    return [told]
+    return [warnings]
 
 
 def _wanted(ctx: Ctx, wanted: wire.VaultsQuery) -> Select[VaultRow]:

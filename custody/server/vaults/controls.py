@@ -182,9 +182,9 @@ def _signed(db: Session, vault: VaultRow) -> tuple[list[str], list[str]]:
         .subquery()
         for status in (*TO_BROADCAST, Status.BROADCASTING)
     )
-    found = sorted(map(tuple, db.execute(union_all(*map(select, oldest)))))
-    on_network = [proposal_id for _, proposal_id, status in found if status == Status.BROADCASTING.value]
-    waiting = [proposal_id for _, proposal_id, status in found if status != Status.BROADCASTING.value]
+    rows = sorted(map(tuple, db.execute(union_all(*map(select, oldest)))))
+    on_network = [proposal_id for _, proposal_id, status in rows if status == Status.BROADCASTING.value]
+    waiting = [proposal_id for _, proposal_id, status in rows if status != Status.BROADCASTING.value]
     return waiting[:MAX_SHOWN], on_network
 
 

@@ -65,9 +65,9 @@ def _in_force(ctx: Ctx, requests: Sequence[wire.ReplaceVaultRequest]) -> list[di
 def _ending(ctx: Ctx, vault: VaultRow) -> list[str]:
     """The first of those that `_end_payments` cancels."""
     line = [vault, *line_before(ctx.db, vault)]
-    found = ctx.db.execute(_pending(line).where(~_IS_SIGNED).limit(SHOWN + 1)).all()
-    names = [f"{each.description or 'a payment'} ({each.id})" for each, _ in found if _ends(each)]
-    return [*names[:SHOWN], *(["and others"] if len(found) > SHOWN else [])]
+    pending = ctx.db.execute(_pending(line).where(~_IS_SIGNED).limit(SHOWN + 1)).all()
+    names = [f"{each.description or 'a payment'} ({each.id})" for each, _ in pending if _ends(each)]
+    return [*names[:SHOWN], *(["and others"] if len(pending) > SHOWN else [])]
 
 
 def _names(ctx: Ctx, vault: VaultRow) -> list[str]:

@@ -69,10 +69,10 @@ def line_before(db: Session, vault: VaultRow) -> list[VaultRow]:
             # Whatever is stored, it is no circle.
             VaultRow.id.not_in([each.id for each in line]),
         )
-        found = db.scalars(before).one_or_none()
-        if found is None:
+        predecessor = db.scalars(before).one_or_none()
+        if predecessor is None:
             return line[1:]
-        line.append(found)
+        line.append(predecessor)
 
 
 def replacement_of(db: Session, vault: VaultRow) -> VaultRow | None:

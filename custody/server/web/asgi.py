@@ -61,7 +61,7 @@ class Trace:
             return
         trace_id = str(UUID(bytes=self._random(16)))
         scope.setdefault("state", {})["trace_id"] = trace_id
-        asked = Headers(scope=scope)
+        request_headers = Headers(scope=scope)
         # An outer middleware answers a crash.
         status, started = 500, time.perf_counter()
 
@@ -73,7 +73,7 @@ class Trace:
                 headers["X-Trace-Id"] = trace_id
                 headers["X-Content-Type-Options"] = "nosniff"
                 headers.setdefault("Cache-Control", "no-store")
-                if "transfer-encoding" in asked and "content-length" in asked:
+                if "transfer-encoding" in request_headers and "content-length" in request_headers:
                     # A proxy may have seen another end of this request (RFC 9112, section 6.1).
                     headers["Connection"] = "close"
             await send(message)

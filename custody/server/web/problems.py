@@ -78,8 +78,8 @@ async def on_custody_error(request: Request, error: CustodyError) -> Response:
 
 async def on_invalid_request(request: Request, error: RequestValidationError) -> Response:
     """A body or query of the wrong shape. The input is not repeated: it may be a password (P49)."""
-    found = error.errors()
-    if any(each["type"] == "json_invalid" for each in found):
+    faults = error.errors()
+    if any(each["type"] == "json_invalid" for each in faults):
         unclear = error.__cause__ if isinstance(error.__cause__, UnclearJson) else None
         return problem(request, ErrorCode.MALFORMED_JSON, unclear.msg if unclear else "The body is not JSON.")
     if isinstance(error.body, bytes) and error.body:
@@ -87,7 +87,7 @@ async def on_invalid_request(request: Request, error: RequestValidationError) ->
         wrong = fault("/header/Content-Type", sentence, "content_type")
         return problem(request, ErrorCode.VALIDATION, sentence, errors=[wrong])
     errors = [
-        fault(_pointer(each["loc"]), fault_words(each), str(each["type"])) for each in found[:MAX_FAULTS]
+        fault(_pointer(each["loc"]), fault_words(each), str(each["type"])) for each in faults[:MAX_FAULTS]
     ]
     detail = "; ".join(f"{e.pointer or 'the request'}: {e.detail}" for e in errors[:3])
     return problem(request, ErrorCode.VALIDATION, detail, errors=errors)

@@ -105,17 +105,17 @@ class WebhookJobs:
         self._shares = Throttle(clock, limit=SHARE_SECONDS)
 
     def __call__(self, task: Task) -> Finish:
-        found = self._find(task.subject)
-        if not isinstance(found, Outgoing):
-            return found
+        delivery = self._find(task.subject)
+        if not isinstance(delivery, Outgoing):
+            return delivery
         began_at = self._timer()
         try:
-            attempt = self._attempt(found)
+            attempt = self._attempt(delivery)
         finally:
             seconds = self._timer() - began_at
-            self._shares.spend(found.workspace_id, max(LEAST_SECONDS, seconds))
+            self._shares.spend(delivery.workspace_id, max(LEAST_SECONDS, seconds))
         hung = timedelta(seconds=seconds) >= HANGS_FROM
-        return lambda db: self._record(db, found.delivery_id, attempt, hung=hung)
+        return lambda db: self._record(db, delivery.delivery_id, attempt, hung=hung)
 
     def _find(self, delivery_id: str) -> Outgoing | Finish:
         """What to send, or how the job ends without sending. Read in a snapshot, so that sending holds no
@@ -237,7 +237,7 @@ def _that_sign(secrets: Secrets, webhook: WebhookRow, now: datetime) -> tuple[st
 
 def body_of(event: WebhookEventRow) -> bytes:
     """The same bytes for every attempt and every webhook."""
-    told = Told(
+    body = Told(
         id=event.id,
         sequence=event.sequence,
         kind=event.kind,
@@ -245,7 +245,7 @@ def body_of(event: WebhookEventRow) -> bytes:
         created_at=event.created_at,
         data=event.payload,
     )
-    return told.model_dump_json().encode()
+    return body.model_dump_json().encode()
 
 
 def _done(_db: Session) -> Verdict:
@@ -268,8 +268,8 @@ def _put_off(db: Session, webhook_id: str, now: datetime, until: datetime) -> No
         .order_by(JobRow.run_at, JobRow.id)
         .limit(PUT_OFF_AT_ONCE)
     )
-    found = db.execute(others).all()
-    for rows in chunks(found):
+    others_due = db.execute(others).all()
+    for rows in chunks(others_due):
         jobs = update(JobRow).where(JobRow.id.in_([job_id for job_id, _ in rows])).values(run_at=until)
         ids = [delivery_id for _, delivery_id in rows]
         deliveries = (

@@ -55,24 +55,24 @@ class WebhookEvents:
         """
         gather(db, _TOLD, WorkspaceEvent(workspace_id, kind, data), partial(self._tell_all, db))
 
-    def _tell_all(self, db: Session, told: Collection[WorkspaceEvent]) -> None:
+    def _tell_all(self, db: Session, events: Collection[WorkspaceEvent]) -> None:
         """Writes all in this order, with as many statements as for one: a block may have thousands of
         deposits, and other writers wait.
         """
         listening = defaultdict[int, list[tuple[str, list[str]]]](list)
-        for some in chunks({one.workspace_id for one in told}):
+        for some in chunks({one.workspace_id for one in events}):
             for workspace_id, webhook_id, kinds in db.execute(_LISTENING, {"workspace_ids": some}):
                 listening[workspace_id].append((webhook_id, kinds))
         wanted = [
             (one, [webhook_id for webhook_id, kinds in listening[one.workspace_id] if wants(kinds, one.kind)])
-            for one in told
+            for one in events
         ]
         self._write(db, [(one, webhooks) for one, webhooks in wanted if webhooks])
 
     def ping(self, db: Session, webhook: WebhookRow) -> WebhookDeliveryRow:
         """Sends a ping to this webhook only, whatever kinds it subscribes to."""
-        told = WorkspaceEvent(webhook.workspace_id, EventKind.PING, {"webhook_id": webhook.id})
-        (delivery_id,) = self._write(db, [(told, [webhook.id])])
+        event = WorkspaceEvent(webhook.workspace_id, EventKind.PING, {"webhook_id": webhook.id})
+        (delivery_id,) = self._write(db, [(event, [webhook.id])])
         return db.get_one(WebhookDeliveryRow, delivery_id)
 
     def _write(self, db: Session, wanted: Sequence[tuple[WorkspaceEvent, Sequence[str]]]) -> list[str]:
@@ -134,8 +134,8 @@ _NEWEST = select(
 
 def _newest_sequences(db: Session, workspace_ids: Collection[int]) -> dict[int, int]:
     """One writer at a time (ADR 13): numbers are unique, and in the order of the commits."""
-    found = (db.execute(_NEWEST, {"workspace_ids": some}) for some in chunks(workspace_ids))
-    return {workspace_id: newest or 0 for some in found for workspace_id, newest in some}
+    rows = (db.execute(_NEWEST, {"workspace_ids": some}) for some in chunks(workspace_ids))
+    return {workspace_id: newest or 0 for some in rows for workspace_id, newest in some}
 
 
 def event_data(proposal: ProposalRow, **more: object) -> dict[str, Any]:
@@ -162,14 +162,14 @@ def tell_status(events: WebhookEvents, db: Session, proposal: ProposalRow) -> No
 
 def tell_trouble(events: WebhookEvents, db: Session, proposal: ProposalRow, kind: TroubleKind | None) -> None:
     """Notifies of a change of the transaction's trouble."""
-    told = proposal.told_trouble
+    reported = proposal.told_trouble
     is_invalidated = proposal.status == ProposalStatus.INVALIDATED.value
-    if kind == told or (kind is None and is_invalidated and proposal.trouble == TroubleKind.CONFLICT):
+    if kind == reported or (kind is None and is_invalidated and proposal.trouble == TroubleKind.CONFLICT):
         # The watcher next finds out what has become of the conflict.
         return
     proposal.told_trouble = kind
     about = EventKind.PROPOSAL_TROUBLE_ENDED if kind is None else EventKind.PROPOSAL_TROUBLED
-    events.tell(db, proposal.workspace_id, about, event_data(proposal, trouble=kind or told))
+    events.tell(db, proposal.workspace_id, about, event_data(proposal, trouble=kind or reported))
 
 
 def tell_token(events: WebhookEvents, db: Session, proposal: ProposalRow) -> None:
@@ -179,28 +179,28 @@ def tell_token(events: WebhookEvents, db: Session, proposal: ProposalRow) -> Non
     if is_other or db.execute(_LISTENING, {"workspace_ids": [proposal.workspace_id]}).first() is None:
         return
     of_family = {"family_id": proposal.family_id}
-    told = db.scalars(_TOKEN_OF, of_family).first() or db.scalars(_CALL_OF, of_family).first()
-    if told is None:
+    row = db.scalars(_TOKEN_OF, of_family).first() or db.scalars(_CALL_OF, of_family).first()
+    if row is None:
         return
     chain = db.get_one(VaultRow, proposal.vault_id).chain
     family = token_families(db, chain, [proposal.family_id])[proposal.family_id]
-    of_call = isinstance(told, ContractCallRow)
+    of_call = isinstance(row, ContractCallRow)
     status = family.status.value if of_call else OF_CONTRACT[family.status].value
-    if status == told.told_status:
+    if status == row.told_status:
         return
-    told.told_status = status
-    data = {"psbt_id": family.best.id, "txid": family.best.txid, "status": status, "vault_id": told.vault_id}
+    row.told_status = status
+    data = {"psbt_id": family.best.id, "txid": family.best.txid, "status": status, "vault_id": row.vault_id}
     kind = EventKind(f"{'call' if of_call else 'token'}.{status.lower()}")
-    events.tell(db, told.workspace_id, kind, data | _named(told))
+    events.tell(db, row.workspace_id, kind, data | _named(row))
 
 
-def _named(told: ContractRow | ContractCallRow) -> dict[str, Any]:
-    if isinstance(told, ContractRow):
-        return {"contract_uid": told.uid}
+def _named(row: ContractRow | ContractCallRow) -> dict[str, Any]:
+    if isinstance(row, ContractRow):
+        return {"contract_uid": row.uid}
     return {
-        "contract_uid": told.contract_uid,
-        "call_uid": told.uid,
-        "function_name": told.function_name,
+        "contract_uid": row.contract_uid,
+        "call_uid": row.uid,
+        "function_name": row.function_name,
     }
 
 
@@ -242,12 +242,12 @@ def coin_data(coin: ChainCoinRow) -> dict[str, Any]:
 
 
 def tell_deposits(
-    events: WebhookEvents, db: Session, told: Sequence[tuple[EventKind, Mapping[str, Any]]]
+    events: WebhookEvents, db: Session, deposits: Sequence[tuple[EventKind, Mapping[str, Any]]]
 ) -> None:
     """Notifies of deposits to vaults, of `coin_data`; the vaults' own proposals have events of their own.
     Coins of members' profiles are not notified: they do not concern the workspace.
     """
-    of_vaults = [(kind, data) for kind, data in told if data["vault_id"] is not None]
+    of_vaults = [(kind, data) for kind, data in deposits if data["vault_id"] is not None]
     places, workspaces = select(VaultRow.id, VaultRow.workspace_id), dict[str, int]()
     for some in chunks({data["vault_id"] for _, data in of_vaults}):
         workspaces |= dict(db.execute(places.where(VaultRow.id.in_(some))).all())
@@ -264,5 +264,5 @@ def _own(db: Session, txids: Collection[str]) -> set[tuple[str, str]]:
     query = select(ProposalRow.txid_expected, ProposalRow.vault_id).where(
         ProposalRow.profile_key_id.is_(None)
     )
-    found = (db.execute(query.where(ProposalRow.txid_expected.in_(some))) for some in chunks(txids))
-    return {(txid, vault_id) for some in found for txid, vault_id in some}
+    rows = (db.execute(query.where(ProposalRow.txid_expected.in_(some))) for some in chunks(txids))
+    return {(txid, vault_id) for some in rows for txid, vault_id in some}

@@ -61,9 +61,9 @@ class Undelivered(Exception):
 
 def look_up(host: str) -> list[str]:
     """The addresses from the system's resolver."""
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
     # Each once, in the resolver's order of preference.
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    return list(dict.fromkeys(str(address[0]) for *_, address in addresses))
 
 
 class ClosedAnyhow(ssl.SSLSocket):
@@ -133,12 +133,12 @@ class Sender:
         """All addresses must be public: a name with both kinds is an attack on an internal host."""
         # The trailing dot keeps the resolver from appending the search domains of our own network.
         name = url.host if url.is_allowed else f"{url.host}."
-        found = _within(min(NAME_SECONDS, self._seconds), lambda: self._resolve(name))
-        if not found:
+        addresses = _within(min(NAME_SECONDS, self._seconds), lambda: self._resolve(name))
+        if not addresses:
             raise Undelivered(DeliveryTrouble.NAME_NOT_FOUND)
-        if not url.is_allowed and not all(is_public_text(address) for address in found):
+        if not url.is_allowed and not all(is_public_text(address) for address in addresses):
             raise Undelivered(DeliveryTrouble.ADDRESS_NOT_PUBLIC)
-        return found
+        return addresses
 
     def _secure(self, line: socket.socket, url: WebhookUrl, deadline: Deadline) -> ssl.SSLSocket:
         line.settimeout(deadline.left())
@@ -168,7 +168,7 @@ def _exchange(
     try:
         connection.request(method, url.target, body or None, {"Host": url.authority, **headers})
         response = connection.getresponse()
-        found = response.read(most + 1) if most else b""
+        content = response.read(most + 1) if most else b""
     except HTTPException as error:
         raise Undelivered(
             DeliveryTrouble.TIMED_OUT if deadline.is_over else DeliveryTrouble.BAD_ANSWER
@@ -182,22 +182,22 @@ def _exchange(
     if deadline.is_over:
         # http.client takes headers that end early for complete.
         raise Undelivered(DeliveryTrouble.TIMED_OUT)
-    if len(found) > most:
+    if len(content) > most:
         raise Undelivered(DeliveryTrouble.BAD_ANSWER)
-    return ReceiverAnswer(response.status, found)
+    return ReceiverAnswer(response.status, content)
 
 
 def _within(seconds: float, ask: Callable[[], Sequence[str]]) -> Sequence[str]:
     """The result of ``ask`` if it comes in time, else nothing. It runs in a daemon thread, because a resolver
     may hang until its own time-outs.
     """
-    found: list[Sequence[str]] = []
+    result: list[Sequence[str]] = []
 
     def run() -> None:
         with suppress(OSError, UnicodeError):
-            found.append(ask())
+            result.append(ask())
 
     thread = threading.Thread(target=run, name="resolver", daemon=True)
     thread.start()
     thread.join(seconds)
-    return found[0] if found else ()
+    return result[0] if result else ()

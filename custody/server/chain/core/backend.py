@@ -100,13 +100,13 @@ class CoreBackend:
     def block_at(self, height: int) -> BlockRef | None:
         if height < 0:
             return None
-        (found,) = self._node.hashes_at([height])
-        if found is None:
+        (block_hash,) = self._node.hashes_at([height])
+        if block_hash is None:
             return None
-        at, block_time = self._node.header(found)
+        at, block_time = self._node.header(block_hash)
         if at != height:
             raise garbled("another height")
-        return BlockRef(height, found, block_time)
+        return BlockRef(height, block_hash, block_time)
 
     def outputs_to(self, scripts: Collection[bytes], *, since_height: int = 0) -> tuple[FoundOutput, ...]:
         wanted = frozenset(scripts)
@@ -115,10 +115,10 @@ class CoreBackend:
         if not self._lock.acquire(timeout=LOCK_SECONDS):
             raise ChainUnavailable("Another request is still reading the node.")
         try:
-            found = self._look(wanted)
+            outputs = self._look(wanted)
         finally:
             self._lock.release()
-        return tuple(each for each in found if each.touched_since(since_height))
+        return tuple(each for each in outputs if each.touched_since(since_height))
 
     def transaction(self, txid: str) -> ChainTransaction | None:
         (answer,) = self._node.ask(RpcCall("getrawtransaction", (txid, 1)))
@@ -133,14 +133,14 @@ class CoreBackend:
         if ref is None:
             return None
         block = self._node.block(ref.hash)
-        found = block.carriers(prefix)
-        callers = self._node.outputs([transaction.inputs[0].outpoint for _, transaction in found])
+        carriers = block.carriers(prefix)
+        callers = self._node.outputs([transaction.inputs[0].outpoint for _, transaction in carriers])
         return DataBlock(
             ref,
             block.header.previous,
             tuple(
                 DataTransaction(position, transaction, caller.script_pubkey)
-                for (position, transaction), caller in zip(found, callers, strict=True)
+                for (position, transaction), caller in zip(carriers, callers, strict=True)
             ),
         )
 
@@ -227,7 +227,7 @@ def _fee_rate(rate: Any) -> FeeRate | None:
     if isinstance(rate, bool) or not isinstance(rate, Decimal | int):
         raise garbled("feerate")
     try:
-        found = FeeRate(int(rate * SATS_PER_BTC))
+        fee_rate = FeeRate(int(rate * SATS_PER_BTC))
     except (InvalidAmount, ArithmeticError, ValueError) as error:
         raise garbled("feerate") from error
-    return found if found.sat_per_kvb > 0 else None
+    return fee_rate if fee_rate.sat_per_kvb > 0 else None

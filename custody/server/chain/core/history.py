@@ -120,7 +120,7 @@ class BlockFollower:
     def _fork(self) -> int | None:
         heights = sorted(self._hashes, reverse=True)
         both = zip(heights, self._node.hashes_at(heights), strict=True)
-        return next((height for height, found in both if found == self._hashes[height]), None)
+        return next((height for height, block_hash in both if block_hash == self._hashes[height]), None)
 
     def _undo(self, fork: int | None) -> None:
         if fork is None:
@@ -138,14 +138,14 @@ class BlockFollower:
         if new:
             # The last known block first and the tip last: if both are right, so is every one between.
             known = [max(self._hashes)] if self._hashes else []
-            found = self._node.hashes_at([*known, *new])
-            if found[-1] != tip.hash or [self._hashes[height] for height in known] != list(
-                found[: len(known)]
+            hashes = self._node.hashes_at([*known, *new])
+            if hashes[-1] != tip.hash or [self._hashes[height] for height in known] != list(
+                hashes[: len(known)]
             ):
                 raise _moved()
             self._hashes |= {
                 height: each
-                for height, each in zip(new, found[len(known) :], strict=True)
+                for height, each in zip(new, hashes[len(known) :], strict=True)
                 if each is not None
             }
         self._hashes = {height: self._hashes[height] for height in kept}
@@ -222,7 +222,7 @@ class MempoolView:
         if not (recent and len(self._examined) >= MANY):
             self._refresh(new, now + FIRST_READ_SECONDS)
             self._tip, self._looked_at = tip, now
-        return tuple(found for outputs in self._paying.values() for found in outputs)
+        return tuple(output for outputs in self._paying.values() for output in outputs)
 
     def _refresh(self, new: frozenset[bytes], deadline: float) -> None:
         self._tip = None

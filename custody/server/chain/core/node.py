@@ -153,14 +153,14 @@ class Node:
             raise ChainChanged(f"{self._name}'s chain changed while it was read.")
         if isinstance(answer, RpcFailed) and answer.code == INVALID_PARAMETER:
             raise ChainUnavailable(f"{self._name} does not scan its blocks now: {answer.message}")
-        found = object_of(self.value(answer, "scanblocks"))
+        result = object_of(self.value(answer, "scanblocks"))
         # scanblocks silently skips blocks whose filter is not built yet.
         if count_in(object_of(indexes).get(FILTERINDEX), "best_block_height") < last:
             raise ChainUnavailable(f"{self._name}'s block filter index is behind its blocks. It catches up.")
-        scanned = found.get("completed") is True, found.get("from_height"), found.get("to_height")
+        scanned = result.get("completed") is True, result.get("from_height"), result.get("to_height")
         if scanned != (True, first, last):
             raise ChainUnavailable(f"{self._name} did not finish its scan of the blocks. It is asked again.")
-        return hash_of(before), frozenset(hash_of(each) for each in list_of(found.get("relevant_blocks")))
+        return hash_of(before), frozenset(hash_of(each) for each in list_of(result.get("relevant_blocks")))
 
     def mempool(self) -> tuple[str, ...]:
         (answer,) = self.ask(RpcCall("getrawmempool"))
@@ -178,26 +178,26 @@ class Node:
 
     def outputs(self, outpoints: Sequence[OutPoint]) -> tuple[TxOut, ...]:
         """The outputs, spent or not: the node has the transaction index."""
-        found: dict[str, Transaction] = {}
+        transactions: dict[str, Transaction] = {}
         wanted = sorted({outpoint.txid for outpoint in outpoints})
         for start in range(0, len(wanted), TRANSACTIONS_PER_CALL):
             some = wanted[start : start + TRANSACTIONS_PER_CALL]
             answers = self.ask(*(RpcCall("getrawtransaction", (txid,)) for txid in some))
-            found |= {
+            transactions |= {
                 txid: transaction_of(self.value(answer, "getrawtransaction"), txid)
                 for txid, answer in zip(some, answers, strict=True)
             }
-        if any(outpoint.vout >= len(found[outpoint.txid].outputs) for outpoint in outpoints):
+        if any(outpoint.vout >= len(transactions[outpoint.txid].outputs) for outpoint in outpoints):
             raise garbled("a spend of what is not there")
-        return tuple(found[outpoint.txid].outputs[outpoint.vout] for outpoint in outpoints)
+        return tuple(transactions[outpoint.txid].outputs[outpoint.vout] for outpoint in outpoints)
 
     def spenders(self, outpoints: Sequence[OutPoint]) -> dict[OutPoint, str]:
         """The txid of the mempool transaction that spends each; absent where none does."""
-        found: dict[OutPoint, str] = {}
+        by_outpoint: dict[OutPoint, str] = {}
         for start in range(0, len(outpoints), OUTPOINTS_PER_CALL):
             some = outpoints[start : start + OUTPOINTS_PER_CALL]
-            asked = [{"txid": outpoint.txid, "vout": outpoint.vout} for outpoint in some]
-            (answer,) = self.ask(RpcCall("gettxspendingprevout", (asked,)))
+            outpoints_json = [{"txid": outpoint.txid, "vout": outpoint.vout} for outpoint in some]
+            (answer,) = self.ask(RpcCall("gettxspendingprevout", (outpoints_json,)))
             replies = list_of(self.value(answer, "gettxspendingprevout"))
             if len(replies) != len(some):
                 raise garbled("gettxspendingprevout")
@@ -205,8 +205,8 @@ class Node:
                 (outpoint, object_of(reply).get("spendingtxid"))
                 for outpoint, reply in zip(some, replies, strict=True)
             )
-            found |= {outpoint: hash_of(txid) for outpoint, txid in spent if txid is not None}
-        return found
+            by_outpoint |= {outpoint: hash_of(txid) for outpoint, txid in spent if txid is not None}
+        return by_outpoint
 
     def value(self, answer: Any, method: str) -> Any:
         """The answer, where the call was carried out."""

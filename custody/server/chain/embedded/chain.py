@@ -93,7 +93,7 @@ class EmbeddedChain:
                 for script in wanted
                 for coin in self._index.coins_of(script)
             )
-            recent = (found for found in confirmed if found.touched_since(since_height))
+            recent = (output for output in confirmed if output.touched_since(since_height))
             waiting = (
                 replace(coin, spent=self._mempool.spender(coin.outpoint))
                 for entry in self._mempool

@@ -198,8 +198,8 @@ class CoinIndex:
         previous = self._blocks[height - 1].ref.hash if height else NO_BLOCK
         scripts = ((out.script_pubkey for out in each.outputs) for each in block.transactions)
         places = ((place, block.transactions[place]) for place in carriers(scripts, prefix))
-        found = tuple(
+        matching = tuple(
             DataTransaction(place, transaction, self._coins[transaction.inputs[0].outpoint].script_pubkey)
             for place, transaction in places
         )
-        return DataBlock(block.ref, previous, found)
+        return DataBlock(block.ref, previous, matching)

@@ -117,10 +117,10 @@ def _with_descendants(
 ) -> Iterator[str]:
     waiting, seen = [txid], {txid}
     while waiting:
-        found = waiting.pop()
-        yield found
-        for vout in range(len(entries[found].transaction.outputs)):
-            child = spends.get(OutPoint(found, vout))
+        member = waiting.pop()
+        yield member
+        for vout in range(len(entries[member].transaction.outputs)):
+            child = spends.get(OutPoint(member, vout))
             if child is not None and child not in seen:
                 seen.add(child)
                 waiting.append(child)

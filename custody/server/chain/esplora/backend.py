@@ -102,7 +102,7 @@ class EsploraBackend:
         wanted = sorted(set(scripts))
         with self._doubting():
             outputs = self._read(wanted)
-        return tuple(found for found in outputs if found.touched_since(since_height))
+        return tuple(output for output in outputs if output.touched_since(since_height))
 
     def transaction(self, txid: str) -> ChainTransaction | None:
         with self._doubting():
@@ -121,11 +121,11 @@ class EsploraBackend:
             if body is None:
                 raise ChainInconsistent("The explorer lacks a block of the best chain that it shows.")
             block = read_block(body, ref.hash)
-            found = tuple(
+            carriers = tuple(
                 DataTransaction(position, transaction, self._transactions.caller(transaction))
                 for position, transaction in block.carriers(prefix)
             )
-            return DataBlock(ref, block.header.previous, found)
+            return DataBlock(ref, block.header.previous, carriers)
 
     def broadcast(self, transaction: Transaction) -> Outcome:
         known = self.transaction(transaction.txid)
@@ -169,7 +169,7 @@ class EsploraBackend:
             try:
                 histories = known | self._ask(missing, tip)
                 if not missing or self._chain.refresh() == tip:
-                    return tuple(found for each in histories.values() if each for found in each.outputs)
+                    return tuple(output for each in histories.values() if each for output in each.outputs)
             except ChainInconsistent:
                 self._chain.refresh()
         raise ChainUnavailable("The explorer contradicts itself at every read.")

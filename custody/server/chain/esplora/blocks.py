@@ -143,16 +143,16 @@ class BestChain:
         known = view.headers.get(height)
         if known is not None:
             return known
-        asked = self._ask_around(height, view.tip.height)
+        batch = self._ask_around(height, view.tip.height)
         with self._lock:
-            if not self._fits(view, asked):
+            if not self._fits(view, batch):
                 # Any of them may be false: only the tip is kept, and everything is linked to it again.
                 view.headers = {view.tip.height: view.headers[view.tip.height]}
                 raise ChainInconsistent(
                     f"The explorer's blocks around height {height} do not follow each other."
                 )
-            view.headers |= asked
-        return asked[height]
+            view.headers |= batch
+        return batch[height]
 
     def _recent(self) -> _View:
         with self._lock:
@@ -180,12 +180,12 @@ class BestChain:
 
     def _link(self, height: int, tip: BlockHeader, known: dict[int, BlockHeader]) -> dict[int, BlockHeader]:
         """The headers down from the tip to the first one known before, and all known below it."""
-        found, header = {height: tip}, tip
-        while known and height > min(known) and len(found) <= MAX_LINKS:
+        headers, header = {height: tip}, tip
+        while known and height > min(known) and len(headers) <= MAX_LINKS:
             height -= 1
             before = known.get(height)
             if before is not None and follows(header, before, self.network, height + 1):
-                return {at: each for at, each in known.items() if at <= height} | found
+                return {at: each for at, each in known.items() if at <= height} | headers
             at, before = self._named(header.previous)
             if at != height:
                 raise ChainInconsistent("The explorer gives a block another height than its neighbours have.")
@@ -193,11 +193,11 @@ class BestChain:
                 raise ChainUnavailable(
                     "The explorer shows a header that is easier than the one before allows."
                 )
-            header = found[height] = before
+            header = headers[height] = before
         if known:
             # No known header is left: another explorer may answer now.
             self._require_network()
-        return found
+        return headers
 
     def _require_network(self) -> None:
         genesis = read_hash(self._wire.get("/block-height/0"))
@@ -212,10 +212,10 @@ class BestChain:
         body = self._wire.find(f"/blocks/{first}")
         if body is None:
             raise ChainInconsistent(f"The explorer lacks block {first} below its tip.")
-        found = {block.height: self._checked(block) for block in read(body, list[Block])}
-        if height not in found:
+        headers = {block.height: self._checked(block) for block in read(body, list[Block])}
+        if height not in headers:
             raise ChainInconsistent(f"The explorer lacks block {height} below its tip.")
-        return {at: header for at, header in found.items() if height <= at <= first}
+        return {at: header for at, header in headers.items() if height <= at <= first}
 
     def _named(self, block_hash: str) -> tuple[int, BlockHeader]:
         """The height and the header of a block that the explorer has named."""
@@ -239,8 +239,10 @@ class BestChain:
             raise ChainUnavailable("The explorer shows a header without its proof of work.")
         return header
 
-    def _fits(self, view: _View, asked: dict[int, BlockHeader]) -> bool:
-        together = view.headers | asked
-        same = all(view.headers.get(at, header) == header for at, header in asked.items())
-        above = (at for at in {*asked, *(at + 1 for at in asked)} if at in together and at - 1 in together)
+    def _fits(self, view: _View, headers: dict[int, BlockHeader]) -> bool:
+        together = view.headers | headers
+        same = all(view.headers.get(at, header) == header for at, header in headers.items())
+        above = (
+            at for at in {*headers, *(at + 1 for at in headers)} if at in together and at - 1 in together
+        )
         return same and all(follows(together[at], together[at - 1], self.network, at) for at in above)

@@ -43,9 +43,9 @@ def coins_of(
     ChainInconsistent where one is spent twice.
     """
     coins = {
-        found.outpoint: found
+        output.outpoint: output
         for each in sightings
-        for found in outputs_of(
+        for output in outputs_of(
             each.transaction, each.block, {script}, coinbase=is_coinbase(each.transaction)
         )
     }

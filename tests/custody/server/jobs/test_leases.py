@@ -8,14 +8,14 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from custody.server.jobs.leases import LEASE, MAX_HOLD, Lead, LeaseLost
+from custody.server.jobs.leases import LEASE, MAX_HOLD, Lease, LeaseLost
 from custody.server.jobs.workers import alone
 from custody.server.store.models import LeaseRow
 
 
 @pytest.fixture
 def leads(store, clock):
-    return [Lead(store, clock, secrets.token_bytes, "watcher of regtest") for _ in range(2)]
+    return [Lease(store, clock, secrets.token_bytes, "watcher of regtest") for _ in range(2)]
 
 
 def has_it(lead):

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from custody.server.chain.backend import BlockRef, ChainTransaction, FoundOutput
 from custody.server.errors import ChainUnavailable
-from custody.server.jobs.leases import LEASE, Lead, LeaseLost
+from custody.server.jobs.leases import LEASE, Lease, LeaseLost
 from custody.server.store.models import ChainBlockRow, ChainCoinRow
 from multisig import Sats
 from tests.support.backends import Unreliable
@@ -53,7 +53,7 @@ def follow(desk: Desk):
     def make(backend) -> Callable[[], bool]:
         background = replace(desk.world.platform.background, backends={"regtest": backend})
         (watcher,) = background.watchers()
-        lead = Lead(background.store, desk.world.clock, secrets.token_bytes, "watcher of regtest")
+        lead = Lease(background.store, desk.world.clock, secrets.token_bytes, "watcher of regtest")
 
         def look() -> bool:
             with lead.work() as held:

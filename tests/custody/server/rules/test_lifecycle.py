@@ -140,7 +140,7 @@ def test_what_is_over_or_mined_is_in_no_trouble():
 @pytest.mark.parametrize("kind", TroubleKind)
 def test_each_has_words_and_an_advice(kind):
     since = datetime(2026, 3, 1, tzinfo=UTC)
-    words = words_of(kind, rival="ab" * 32, pays=FeeRate(1_000), asked=FeeRate(5_000), since=since)
+    words = words_of(kind, rival="ab" * 32, pays=FeeRate(1_000), required_rate=FeeRate(5_000), since=since)
     assert words.endswith(".")
     assert "None" not in words
     told = {advice_for(kind, may_be_replaced=may) for may in (True, False)}
