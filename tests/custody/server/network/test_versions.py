@@ -82,7 +82,7 @@ class TestReorganisations:
         assert second not in open_jobs(desk)
         log = ok(desk.admin.get("/api/v1/get-logs", org_uid=1, workspace_uid=1, order="newest"))["logs"]
         told = [each["description"] for each in log if each["action"] == "PROPOSAL_INVALIDATED"]
-        assert told[0].endswith(f"{first} is confirmed")
+        assert f"{first} is confirmed" in told[0]
         desk.reorganise(2, 3, [final(desk, second)])
         assert status(desk, first, second) == ["INVALIDATED", "CONFIRMED"]
         assert set(locks(desk)) == coins(desk, second)
