@@ -14,20 +14,14 @@ import httpx
 import platformdirs
 
 from custody.common.private_files import folder_fault
+from custody.common.session_store import SECRETS_FILE, Passphrase, SecretStore
 from firmware_bridge import Bridge, Deadlines, RegistrationFile, UnreadableRegistrations
 from firmware_bridge.presence.holders import Turn, no_turns, turns_in
 from signerd.account.config import Config, rules_of
 from signerd.account.follower import Follower
 from signerd.account.platform import PlatformClient
 from signerd.account.registration import KeyWatch
-from signerd.account.secrets import (
-    SECRETS_FILE,
-    Passphrase,
-    SecretStore,
-    SignerdFileStore,
-    SignerdKeyringStore,
-    credential_passphrase,
-)
+from signerd.account.secrets import SignerdFileStore, SignerdKeyringStore, credential_passphrase
 from signerd.account.session import Account
 from signerd.apps import PairedApps
 from signerd.core.values import Record

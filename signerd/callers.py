@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 from types import MappingProxyType
 
-from signerd.core.text import foreign
+from custody.common.text import foreign
 from signerd.errors import NotAllowed, NotPaired
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from custody.common.pace import Backoff
-from signerd.core.text import plain
+from custody.common.text import plain
 from signerd.errors import SignerdError
 from signerd.shapes.account import Happened
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from custody.common.exchange import phrase_of
+from custody.common.text import plain
 from signerd import errors as e
-from signerd.core.text import plain
 
 CONTENT_TYPE = "application/problem+json"
 

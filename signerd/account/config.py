@@ -31,6 +31,7 @@ from pydantic import (
 from custody.client.errors import InsecureUrl
 from custody.client.flow import check_url
 from custody.common.private_files import read_bounded, written_by_others
+from custody.common.text import name_key, plain, require_seen
 from custody.schemas.common import IntId, Name
 from custody.schemas.errors import fault_words
 from firmware_bridge import Endpoint
@@ -38,7 +39,7 @@ from multisig import FeeRate, MultisigError, Network, decode_address, format_btc
 from signerd.core.checks.table import CHECKS, LOWERABLE
 from signerd.core.review import HARD_LIMITS
 from signerd.core.rules.reading import WrittenRules, written_rules
-from signerd.core.text import line_of, name_key, plain, require_seen
+from signerd.core.text import line_of
 from signerd.core.values import (
     DEFAULT_MAX_FEE_PERCENT,
     DEFAULT_WARN_FEE_PERCENT,

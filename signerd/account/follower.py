@@ -12,12 +12,12 @@ from functools import partial
 from itertools import islice
 
 from custody.common.pace import Backoff
+from custody.common.text import said
 from signerd.account.others import PLATFORM, OthersProposals, TokenLookup
 from signerd.account.platform import PlatformClient, Sink
 from signerd.account.wire import UNFORESEEN, Listed, PlatformWorkspace, UnreadableEntry
 from signerd.core.events import Level, News, Notify
 from signerd.core.following import LEFT
-from signerd.core.text import said
 from signerd.core.values import Snapshot
 from signerd.errors import (
     PlatformAnswersWrongly,

@@ -11,12 +11,12 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from custody.common.text import said
 from multisig.tokens import Payload
 from signerd.account.platform import MOST_LISTED_BYTES, PlatformClient, Sink
 from signerd.account.wire import MOST_LISTED, UNFORESEEN, PlatformWorkspace, UnreadableEntry
 from signerd.core.events import Level, Notify
 from signerd.core.following import may_yet_be_signed, unfollowed_of
-from signerd.core.text import said
 from signerd.core.tokens import NotProven, payload_of_bytes, subject_of
 from signerd.core.values import Snapshot, Unfollowed
 from signerd.errors import (

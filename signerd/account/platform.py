@@ -17,6 +17,7 @@ from custody.client.api import proposals_request
 from custody.client.awaiting import AsyncClient
 from custody.client.flow import call, read
 from custody.common.exchange import HttpRequest
+from custody.common.text import foreign, plain, said
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest, signed_host
@@ -41,7 +42,6 @@ from signerd.account.wire import (
 )
 from signerd.core import events
 from signerd.core.events import News, request_key
-from signerd.core.text import foreign, plain, said
 from signerd.core.tokens import PublishedToken
 from signerd.core.values import Record, Snapshot, VaultClaim
 from signerd.errors import (

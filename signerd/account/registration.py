@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from custody.common.pace import Backoff
+from custody.common.text import said
 from custody.schemas.common import ApiNetwork
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import (
@@ -43,7 +44,7 @@ from signerd.account.platform import PlatformClient, Sink
 from signerd.core.audit import Note
 from signerd.core.events import REGISTRATION, News
 from signerd.core.keys import VaultAccounts, revocation_of
-from signerd.core.text import canonical, said
+from signerd.core.text import canonical
 from signerd.core.values import OwnKey
 from signerd.errors import (
     AnswerRefused,

@@ -1,17 +1,8 @@
 """The store of the session's secret: ``custody.common.session_store`` with signerd's names and errors."""
 
 from custody.common import session_store
-from custody.common.session_store import SECRETS_FILE, Errors, Passphrase, SecretStore, credential
+from custody.common.session_store import Errors, credential
 from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsLocked
-
-__all__ = [
-    "SECRETS_FILE",
-    "Passphrase",
-    "SecretStore",
-    "SignerdFileStore",
-    "SignerdKeyringStore",
-    "credential_passphrase",
-]
 
 CREDENTIAL = "signerd-passphrase"
 ERRORS = Errors(unusable=NoSecretStore, locked=SecretsLocked, late=KeyringTimedOut)

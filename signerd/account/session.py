@@ -16,11 +16,11 @@ from pydantic import SecretStr, ValidationError
 
 from custody.client import ApiError, ClientError, Session, Unreachable
 from custody.client.awaiting import AsyncClient
+from custody.common.session_store import SecretStore
+from custody.common.text import said
 from custody.schemas.auth import LoginRequest, LoginResponse, OtpValidateRequest
 from custody.schemas.errors import fault_place, fault_words
 from signerd.account.config import Config
-from signerd.account.secrets import SecretStore
-from signerd.core.text import said
 from signerd.errors import PlatformAnswersWrongly, PlatformUnreachable, SecretsError, SignInFailed
 from signerd.feed import Sleep
 

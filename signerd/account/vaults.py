@@ -8,6 +8,7 @@ unpinning approves anything. ``signerd.daemon.vaults`` has the steps on the devi
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from custody.common.text import foreign, said
 from multisig import RECEIVE, MultisigError, OriginKey, Vault
 from signerd.core.audit import Note
 from signerd.core.claims import (
@@ -23,7 +24,7 @@ from signerd.core.claims import (
 )
 from signerd.core.events import News
 from signerd.core.keys import made_with_former
-from signerd.core.text import as_argument, foreign, said
+from signerd.core.text import as_argument
 from signerd.core.values import OwnKey, Pin, VaultClaim
 from signerd.errors import (
     AccountReused,

@@ -21,6 +21,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from custody.client import BadAnswer
 from custody.client.flow import Core, call
 from custody.common.exchange import HttpReply, HttpRequest, Plan
+from custody.common.text import foreign, plain, said
 from custody.schemas.asset_tokens import Contract
 from custody.schemas.common import Int64, TextId
 from custody.schemas.errors import fault_place, fault_words
@@ -29,7 +30,6 @@ from custody.schemas.proposals import DecodedCall, Proposal, ProposalTrouble
 from custody.schemas.users import WorkspaceInfo
 from custody.schemas.vaults import Vault as VaultShape
 from multisig.tokens import MAX_BYTECODE_BYTES
-from signerd.core.text import foreign, plain, said
 from signerd.core.tokens import PublishedToken, TokenClaim, flag
 from signerd.core.values import Snapshot, Trouble, VaultClaim
 from signerd.errors import PlatformAnswersWrongly

@@ -5,8 +5,8 @@ import unicodedata
 from hashlib import sha256
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
+from custody.common.text import name_key, require_seen
 from signerd.callers import PAGE, TERMINAL
-from signerd.core.text import name_key, require_seen
 from signerd.errors import InvalidRequest
 
 # Fits on one line with the rights that it asks for.

@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from hmac import compare_digest
 
+from custody.common.text import name_key
 from signerd.apps.names import PREFIX, clean_name, exact_origin, token_hash, warning_of
 from signerd.apps.requests import (
     LIFE_SECONDS,
@@ -21,7 +22,6 @@ from signerd.apps.requests import (
 )
 from signerd.callers import CallerKind, LoopbackCaller, Right, app_words, granted
 from signerd.core.audit import Note
-from signerd.core.text import name_key
 from signerd.errors import InvalidRequest, NameTaken, NotAllowed, NotPaired, UnknownApp, WrongPairingCode
 from signerd.feed import Feed
 from signerd.journal import Journal

@@ -7,7 +7,7 @@ from enum import StrEnum, unique
 from hashlib import sha256
 from hmac import compare_digest
 
-from signerd.core.text import name_key
+from custody.common.text import name_key
 from signerd.errors import AlreadyAsking, NameTaken, TooManyPairings, UnknownPairing
 
 # Long enough to look at two places and type six digits.

@@ -8,8 +8,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from custody.common.text import said
 from signerd.backup.writing import back_up, file_name
-from signerd.core.text import said
 from signerd.errors import SignerdError
 
 

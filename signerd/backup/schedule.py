@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from custody.common.private_files import write_private
+from custody.common.text import plain
 from signerd import runtime
 from signerd.account.config import BackupSection
-from signerd.core.text import plain
 from signerd.feed import Troubles
 
 NAME = "backup.last"

@@ -17,9 +17,9 @@ import click
 from custody.common.naming import LEAST
 from custody.common.private_files import NO_LINK, PRIVATE_FILE, is_open, is_ours
 from custody.common.terminal import Exit, answer, aside, say, table
+from custody.common.text import count
 from signerd.cli import naming
 from signerd.cli.desk import Desk, answering, json_option
-from signerd.core.text import count
 from signerd.errors import DaemonNotRunning, InvalidRequest, UnknownPairing
 from signerd.shapes.limits import DAYS
 

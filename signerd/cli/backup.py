@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from custody.common.terminal import Exit, answer, put, say
+from custody.common.text import count, plain
 from signerd.cli.desk import Desk, answering, asking, path_option, write_file
 from signerd.core.states import network_words
-from signerd.core.text import count, plain
 
 if TYPE_CHECKING:
     from signerd.backup.restoring import BackupSummary

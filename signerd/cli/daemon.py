@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from custody.common.terminal import Exit, answer, aside, put
+from custody.common.text import count
 from signerd.cli.desk import Desk, answering, asking, pass_desk, path_option, write_file
 from signerd.core.states import network_words
-from signerd.core.text import count
 
 if TYPE_CHECKING:
     from signerd.account.config import Config

@@ -18,10 +18,11 @@ from pydantic import ValidationError
 
 from custody.common.interpreter import settle
 from custody.common.private_files import write_private
+from custody.common.session_store import SECRETS_FILE, SecretStore
 from custody.common.terminal import Prompter, put, say
 from custody.schemas.errors import fault_words
 from signerd.account.config import FILE, Config, find_config, load_config
-from signerd.account.secrets import SECRETS_FILE, SecretStore, credential_passphrase
+from signerd.account.secrets import credential_passphrase
 from signerd.app import open_daemon, secret_store
 from signerd.backup.schedule import back_up_on_schedule
 from signerd.core.states import network_words, state_words

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.common.terminal import answer, aside, put, say
+from custody.common.text import amount
 from signerd.cli import naming
 from signerd.cli.desk import Desk, answering
 from signerd.cli.vaults import vault_argument
 from signerd.core.states import movement_words, network_words
-from signerd.core.text import WHY_ELSEWHERE, amount
+from signerd.core.text import WHY_ELSEWHERE
 from signerd.shapes.limits import MOST_MOVEMENTS
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ on top.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from custody.common.text import amount, count, short_ids
 from signerd.core.states import ASKED, is_proof, network_words, state_words
-from signerd.core.text import WHY_ELSEWHERE, amount, count, place_words, short_ids
+from signerd.core.text import WHY_ELSEWHERE, place_words
 
 if TYPE_CHECKING:
     from signerd.shapes import (

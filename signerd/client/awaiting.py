@@ -10,8 +10,9 @@ import httpx
 
 from custody.common.exchange import Awaiting, HttpReply, HttpRequest
 from custody.common.transports import AwaitingTransport, message, no_answer
+from signerd.api.account import EventsApi
 from signerd.asking import DaemonAddress, address_of, failure, refusal
-from signerd.client.flow import BROKEN, LoopbackApi, Patience, event, is_news, stream
+from signerd.client.flow import BROKEN, LoopbackApi, Patience, event, is_news
 from signerd.errors import SignerdError
 from signerd.shapes import Happened
 
@@ -47,7 +48,7 @@ class AsyncDaemonClient(LoopbackApi, Awaiting[DaemonAddress]):
         """What happens after the position ``after`` (None: from now on). Use the answer as an async context
         manager.
         """
-        return AsyncFollowing(self.address, stream(self.address, subject, after))
+        return AsyncFollowing(self.address, EventsApi.follow.request(self.address, after, subject))
 
     async def changes(self, subject: str) -> AsyncGenerator[None, None]:
         """As ``DaemonClient.changes``."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from custody.common.exchange import HttpRequest, Plan, Wait, method
+from custody.common.exchange import Plan, Wait, method
 from custody.common.pace import Backoff, no_jitter
 from custody.common.private_files import is_open, is_ours, write_private
-from signerd.api.account import AccountApi, EventsApi
+from signerd.api.account import AccountApi
 from signerd.api.apps import AppsApi
 from signerd.api.devices import DevicesApi
 from signerd.api.proposals import ProposalsApi
@@ -135,10 +135,6 @@ class Patience:
         pause = min(self._backoff.next(), PATIENCE_SECONDS - self._waited)
         self._waited += pause
         return pause
-
-
-def stream(address: DaemonAddress, subject: str | None, after: int | None = None) -> HttpRequest:
-    return EventsApi.follow.request(address, after, subject)
 
 
 def is_news(line: str) -> bool:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Self
 
 from custody.common.exchange import HttpReply, HttpRequest, Waiting
 from custody.common.plain_http import TROUBLES, PlainConnection, PlainTransport, headers_of, no_answer, pieces
+from signerd.api.account import EventsApi
 from signerd.asking import DaemonAddress, address_of, failure, refusal
-from signerd.client.flow import BROKEN, LoopbackApi, Patience, event, is_news, stream
+from signerd.client.flow import BROKEN, LoopbackApi, Patience, event, is_news
 from signerd.errors import SignerdError
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class DaemonClient(LoopbackApi, Waiting[DaemonAddress]):
         """What happens after the position ``after`` (None: from now on). Use the answer as a
         context manager.
         """
-        return EventSubscription(self.address, stream(self.address, subject, after))
+        return EventSubscription(self.address, EventsApi.follow.request(self.address, after, subject))
 
     def changes(self, subject: str) -> Generator[None, None, None]:
         """Yields whenever the state of ``subject`` may have changed: now, after each event, and when the

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from custody.common.text import name_key
 from multisig import MAX_INDEX, RECEIVE, Network, Vault, decode_address, encode_address
-from signerd.core.text import bounded, name_key, place_words
+from signerd.core.text import bounded, place_words
 from signerd.core.values import Pin
 
 

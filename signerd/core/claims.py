@@ -3,9 +3,10 @@
 import hashlib
 from functools import lru_cache
 
+from custody.common.text import count, foreign, said
 from multisig import RECEIVE, MultisigError, Network, OriginKey, Vault
 from signerd.core.keys import made_with_former
-from signerd.core.text import canonical, count, foreign, said
+from signerd.core.text import canonical
 from signerd.core.values import FormerKey, OwnKey, Pin, VaultClaim
 
 # BIP-173's bound; a longer text is cut where it is shown.

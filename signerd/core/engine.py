@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from custody.common.text import foreign, said
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import (
     MultisigError,
@@ -29,7 +30,6 @@ from signerd.core.places import NEW_POLICY, policy_code, used_by
 from signerd.core.review import ProposalReview, review
 from signerd.core.signing import SigningPolicy, signing_of
 from signerd.core.states import NOT_TAKEN, TABLE, UNDECIDED, ProposalMove, State, advance
-from signerd.core.text import foreign, said
 from signerd.core.values import Approval, Decline, Record, ReviewContext, SignedPsbt, psbt_of
 from signerd.errors import AnswerRefused, IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 

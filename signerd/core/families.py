@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from custody.common.text import amount
 from multisig import (
     FeeLimits,
     FeeRate,
@@ -21,7 +22,6 @@ from multisig import (
     encode_address,
     inspect,
 )
-from signerd.core.text import amount
 
 Payments = Counter[tuple[bytes, int]]
 # BIP-125, rule 4: a replacement also pays for its own relay, at most this rate (Bitcoin Core before 30).

@@ -11,6 +11,7 @@ can hide signatures, and a restored journal cannot know of those (docs/sign/back
 import hashlib
 from dataclasses import dataclass, replace
 
+from custody.common.text import foreign
 from custody.schemas.proposals import ProposalStatus, TxType
 from custody.schemas.vaults import MAX_SIGNERS
 from multisig import Inspection, MultisigError, inspect, progress_of
@@ -21,7 +22,6 @@ from signerd.core.places import NEW_POLICY, policy_code, used_by
 from signerd.core.review import review
 from signerd.core.signing import SigningPolicy, signing_of
 from signerd.core.states import TABLE, TO_SUBMIT, UNDECIDED, ProposalMove, State, advance
-from signerd.core.text import foreign
 from signerd.core.values import Record, ReviewContext, SignedPsbt, Snapshot, Unfollowed, identity_of, psbt_of
 
 ENDS = {

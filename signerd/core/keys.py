@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from custody.common.text import foreign
 from custody.schemas.keys import MAX_ACCOUNT, Key
-from signerd.core.text import foreign
 from signerd.core.values import FormerKey, OwnKey
 
 # The platform's API: the first eight, more later.

@@ -9,6 +9,7 @@ from enum import Enum
 from zoneinfo import ZoneInfo
 
 from custody._version import __version__
+from custody.common.text import plain, said
 from multisig import FeeLimits, Inspection, MultisigError, Severity, inspect
 from multisig.bip322 import inspect_proof
 from multisig.tokens import Bytecode, Deploy, Payload, bytecode_hash
@@ -18,7 +19,7 @@ from signerd.core.checks.rules import judge
 from signerd.core.checks.table import KIND, PROOFS, READABLE, Stage, case_of, kind_of, lower, run
 from signerd.core.checks.tokens import KnownAddress, listed_at_first, token_of_payload
 from signerd.core.signing import signing_of
-from signerd.core.text import canonical, plain, said
+from signerd.core.text import canonical
 from signerd.core.tokens import ModelScreen
 from signerd.core.values import Pin, ReviewContext, Snapshot, psbt_of
 

@@ -6,40 +6,7 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-from custody.common.text import (
-    LONGEST_TEXT,
-    SATS_PER_BTC,
-    SHORT_ID,
-    amount,
-    count,
-    foreign,
-    name_key,
-    plain,
-    require_seen,
-    said,
-    short_ids,
-)
-
-__all__ = [
-    "LONGEST_TEXT",
-    "SATS_PER_BTC",
-    "amount",
-    "as_argument",
-    "as_compared",
-    "bounded",
-    "canonical",
-    "count",
-    "foreign",
-    "line_of",
-    "name_key",
-    "place_words",
-    "plain",
-    "require_seen",
-    "said",
-    "short_id",
-    "short_ids",
-]
-
+from custody.common.text import SHORT_ID, foreign, plain
 
 # The longest name shown in a sentence or a title.
 LONGEST_NAME = 40

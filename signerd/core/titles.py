@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from custody.common.text import SATS_PER_BTC, count
 from multisig import Inspection, Network
 from multisig.inspection import ProofOfControl
 from multisig.tokens import Bytecode, Deploy, Function, Payload, TokenCall, format_units
 from signerd.core.addresses import PinnedPlace, address_on_screen, on_screen
 from signerd.core.checks.case import Outcome
 from signerd.core.review import ProposalReview, payload_in
-from signerd.core.text import SATS_PER_BTC, bounded, count, short_id
+from signerd.core.text import bounded, short_id
 
 Labels = Mapping[bytes, str]
 """The person's own names of addresses, by output script."""

@@ -8,6 +8,7 @@ token's name, decimals, supplies and first owner, without the platform.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from custody.common.text import said
 from multisig import InvalidTransaction, MultisigError, Network, Psbt, Transaction, encode_address
 from multisig.tokens import (
     Bytecode,
@@ -22,7 +23,6 @@ from multisig.tokens import (
     payload_parts,
     token_of_script,
 )
-from signerd.core.text import said
 
 OP_RETURN = b"\x6a"
 

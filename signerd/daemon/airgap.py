@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 
+from custody.common.text import said
 from firmware_bridge.makers import signing_devices
 from multisig import MultisigError, Policy, Psbt, ReceivedPsbt
 from multisig.bip322 import is_proof
@@ -18,7 +19,6 @@ from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.signing import signing_of
 from signerd.core.states import State, state_words
-from signerd.core.text import said
 from signerd.core.tokens import ModelScreen
 from signerd.core.values import Record
 from signerd.daemon.imported import decoded_psbt, written_as

@@ -6,11 +6,11 @@ kept between the steps: each request has all data, and the digest that the perso
 
 from collections.abc import Sequence
 
+from custody.common.text import said
 from custody.schemas.keys import KeyDevice
 from multisig import MultisigError
 from signerd.account.registration import Offer, ask_challenge, require_challenge
 from signerd.account.vaults import pinnable
-from signerd.core.text import said
 from signerd.daemon.airgap import refusing
 from signerd.daemon.devices import FIRST
 from signerd.daemon.service import Daemon

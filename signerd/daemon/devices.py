@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from custody.common.text import foreign, plain, said
 from firmware_bridge import (
     AddressMismatch,
     Ask,
@@ -33,7 +34,7 @@ from multisig import RECEIVE, DerivationPath, Fingerprint, MultisigError, Origin
 from signerd.core import events
 from signerd.core.addresses import on_screen
 from signerd.core.signing import SigningPolicy
-from signerd.core.text import as_compared, foreign, plain, said
+from signerd.core.text import as_compared
 from signerd.core.tokens import ModelScreen
 from signerd.core.values import psbt_of
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from custody.common.text import plain
 from multisig import Network, format_btc
 from signerd.account.config import (
     FILE,
@@ -27,7 +28,6 @@ from signerd.core.checks.table import CHECKS
 from signerd.core.events import JudgeAgain
 from signerd.core.rules.reading import written_rules
 from signerd.core.rules.values import Action, Rule, Rules, rule_words
-from signerd.core.text import plain
 from signerd.core.values import SigningLimits
 from signerd.daemon.service import Daemon
 from signerd.errors import ConfigInvalid, LooserSettings, NoSuchRoute, RulesInvalid, SettingsChanged

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, time
 from itertools import chain
 
+from custody.common.text import said
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.common import format_time
 from custody.schemas.history import MovementOutput, VaultMovement
@@ -22,7 +23,6 @@ from signerd.account.vaults import seen_vault
 from signerd.account.wire import PlatformWorkspace, moment_of
 from signerd.core.addresses import address_on_screen
 from signerd.core.places import GAP
-from signerd.core.text import said
 from signerd.core.titles import memo_of
 from signerd.core.values import Pin
 from signerd.daemon.service import Daemon

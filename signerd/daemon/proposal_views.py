@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
+from custody.common.text import amount, count, plain
 from custody.schemas.proofs import block_named
 from custody.schemas.proposals import TxType
 from firmware_bridge import Device
@@ -27,7 +28,6 @@ from signerd.core.checks.tokens import KnownAddress
 from signerd.core.following import OVER
 from signerd.core.review import ProposalReview
 from signerd.core.states import State
-from signerd.core.text import amount, count, plain
 from signerd.core.titles import (
     NO_PINNED,
     NOT_JUDGED,

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from custody.common.text import foreign, plain
 from firmware_bridge.missing import missing_hwi
 from signerd.account.config import Config
 from signerd.account.follower import Follower
@@ -17,7 +18,7 @@ from signerd.account.vaults import SeenVault
 from signerd.core.audit import GENESIS, Entry, first_fault
 from signerd.core.checks.table import CHECKS, HOLD
 from signerd.core.rules.values import rule_words
-from signerd.core.text import as_argument, foreign, plain
+from signerd.core.text import as_argument
 from signerd.daemon.views import audit_report
 from signerd.feed import Troubles
 from signerd.journal import Journal

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from custody.common.pace import Backoff
+from custody.common.text import said
 from multisig import Fingerprint
 from signerd.account.platform import PlatformClient
 from signerd.core import events
 from signerd.core.events import AskPerson, JudgeAgain, News, Notify, ReadKeys, Step
 from signerd.core.states import State
-from signerd.core.text import said
 from signerd.core.todo import Work, todo
 from signerd.core.values import Record
 from signerd.daemon.devices import Devices, screen_of, teller

@@ -18,6 +18,7 @@ from typing import Self, TypeVar
 from pydantic import ValidationError
 
 from custody._version import __version__
+from custody.common.text import foreign, plain, said
 from custody.schemas.keys import KeyDevice
 from firmware_bridge import Device, DeviceState
 from multisig import multisig_account_path, profile_account_path
@@ -36,7 +37,6 @@ from signerd.core.events import REGISTRATION, JudgeAgain
 from signerd.core.keys import VaultAccounts
 from signerd.core.review import ProposalReview
 from signerd.core.states import State
-from signerd.core.text import foreign, plain, said
 from signerd.core.titles import NO_PINNED, Labels, Pinned
 from signerd.core.values import OwnKey, Record
 from signerd.daemon.devices import Devices, teller

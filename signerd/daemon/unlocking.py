@@ -11,9 +11,9 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from custody.common.text import foreign, plain, said
 from firmware_bridge import Ask, Device, Progress, Question
 from signerd.callers import LoopbackCaller
-from signerd.core.text import foreign, plain, said
 from signerd.daemon.devices import Devices
 from signerd.daemon.views import device_view
 from signerd.errors import DeviceFailed, NoSuchQuestion, NothingUnlocked, SignerdError, TooManyPrompts

@@ -7,6 +7,7 @@ device registers the vault and shows its first address (S13).
 import asyncio
 import contextlib
 
+from custody.common.text import foreign, plain, said
 from firmware_bridge import Device, Family
 from firmware_bridge.makers import maker_of
 from multisig import CHANGE, MAX_INDEX, MultisigError, Network, Policy, Profile, Vault
@@ -23,7 +24,7 @@ from signerd.callers import LoopbackCaller
 from signerd.core.addresses import on_screen
 from signerd.core.audit import Note
 from signerd.core.events import JudgeAgain
-from signerd.core.text import as_compared, foreign, plain, said
+from signerd.core.text import as_compared
 from signerd.core.values import Pin
 from signerd.daemon.devices import FIRST, AddressToShow, teller
 from signerd.daemon.service import Daemon

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from sqlite3 import DatabaseError
 
+from custody.common.text import count
 from firmware_bridge import BridgeError, Device, DeviceState, has_anti_exfil, known_flaws
 from firmware_bridge.advisories import firmware_known
 from firmware_bridge.missing import missing_hwi
@@ -24,7 +25,6 @@ from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault
 from signerd.core.addresses import address_on_screen, on_screen
 from signerd.core.audit import GENESIS, Entry, first_fault
-from signerd.core.text import count
 from signerd.core.titles import NO_PINNED, Pinned
 from signerd.core.values import OwnKey
 from signerd.daemon.devices import screen_of

@@ -78,7 +78,8 @@ def session(installation: Installation) -> DoctorFinding:
 
 
 def secrets(installation: Installation) -> DoctorFinding:
-    from signerd.account.secrets import SECRETS_FILE, SignerdKeyringStore
+    from custody.common.session_store import SECRETS_FILE
+    from signerd.account.secrets import SignerdKeyringStore
 
     if installation.status is not None:
         return well(f"The session is kept in: {installation.status.secrets}.")

@@ -28,6 +28,6 @@ def code_of(error: SignerdError) -> HwiCode:
 
 def in_words(error: SignerdError) -> str:
     """The error and its hint: HWI's form has one sentence for both."""
-    from signerd.core.text import said
+    from custody.common.text import said
 
     return f"{said(error)} {error.hint}".strip()

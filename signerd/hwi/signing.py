@@ -10,8 +10,8 @@ from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from custody.common.text import amount, plain
 from signerd.client import DaemonClient
-from signerd.core.text import amount, plain
 from signerd.errors import DaemonFailed, DeviceFailed, HwiCode, SignerdError
 from signerd.hwi.codes import HwiError, device_code
 from signerd.hwi.listing import PIN_AT_THE_HOST, Chosen, present

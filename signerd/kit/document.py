@@ -15,11 +15,11 @@ from pathlib import Path
 from markupsafe import Markup
 
 from custody.common.pages.rendering import Templates
+from custody.common.text import plain
 from firmware_bridge import BridgeError
 from firmware_bridge.airgap import Content, EnrolmentForm, bbqr, draw, enrolment_text
 from multisig import CHANGE, RECEIVE, Network, OriginKey, Vault
 from signerd.core.states import network_words
-from signerd.core.text import plain
 from signerd.core.values import Pin
 
 FOLDER = Path(__file__).parent

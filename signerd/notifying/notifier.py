@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, unique
 from pathlib import Path
 
-from signerd.core.text import plain
+from custody.common.text import plain
 from signerd.feed import WAITS, Feed, Sleep, alongside
 from signerd.shapes import Happened
 

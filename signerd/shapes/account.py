@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from signerd.core.text import plain
+from custody.common.text import plain
 from signerd.shapes.limits import MAX_DAYS, MOST_ENTRIES
 
 

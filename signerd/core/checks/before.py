@@ -8,6 +8,7 @@ not run, and one warning names them: only the person knows what the transaction 
 
 from datetime import UTC, datetime
 
+from custody.common.text import amount, count, foreign, said
 from custody.schemas.proposals import TxType
 from multisig import MultisigError, Psbt, Vault
 from multisig.bip322 import is_proof
@@ -17,7 +18,7 @@ from signerd.core.claims import former_key_of, own_key_of, same_quorum
 from signerd.core.families import read_figures
 from signerd.core.keys import made_with_former
 from signerd.core.signing import signing_of
-from signerd.core.text import amount, as_argument, count, foreign, said
+from signerd.core.text import as_argument
 from signerd.core.tokens import payload_of, takes_back
 from signerd.core.values import Snapshot
 

@@ -7,12 +7,12 @@ a bump of a bump shares a coin only with the bump, the first transaction and the
 
 from collections.abc import Iterable, Sequence
 
+from custody.common.text import amount, count, foreign
 from multisig import Network
 from multisig.tokens import TokenCall
 from signerd.core.checks.case import NO_FEE, Figure, InspectedCase, Verdict, allow, hold, refuse, warn
 from signerd.core.families import FamilyFigures, differences, outbids, payee, pays_less, rate_text
 from signerd.core.states import State
-from signerd.core.text import amount, count, foreign
 from signerd.core.values import Neighbour, Unfollowed
 
 # How many proposals are listed, and how many payments of each; the rest is counted.

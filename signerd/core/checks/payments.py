@@ -5,11 +5,12 @@ change (S29).
 from collections import Counter
 from collections.abc import Sequence
 
+from custody.common.text import amount, count, said
 from multisig import RECEIVE, MultisigError, ProvenChange, Sats, Vault, decode_address
 from signerd.core.addresses import receive_scripts
 from signerd.core.checks.case import NO_FEE, InspectedCase, Verdict, allow, hold, refuse, warn
 from signerd.core.places import GAP, NEW_POLICY, is_near, last_below, policy_code, with_coins
-from signerd.core.text import amount, as_argument, count, place_words, said
+from signerd.core.text import as_argument, place_words
 
 
 def proven(case: InspectedCase) -> Verdict:

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
+from custody.common.text import amount
 from signerd.core.checks.case import Figure, InspectedCase, Verdict, allow, hold, refuse
 from signerd.core.checks.tokens import gaining
 from signerd.core.families import payee
 from signerd.core.rules.spending import NO_QUORUM, Spent, worst_case
 from signerd.core.rules.values import Action, Rule, RuleKind
-from signerd.core.text import amount
 
 # Whether the condition is met, the sentence for it, and the figures.
 Found = tuple[bool, str, Mapping[str, Figure]]

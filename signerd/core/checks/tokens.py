@@ -11,6 +11,7 @@ sees them only here.
 from dataclasses import dataclass
 from itertools import islice
 
+from custody.common.text import amount, count, foreign, said
 from multisig import RECEIVE, MultisigError, Sats
 from multisig.tokens import (
     Bytecode,
@@ -24,7 +25,6 @@ from multisig.tokens import (
 )
 from signerd.core.addresses import called_here
 from signerd.core.checks.case import InspectedCase, Verdict, allow, hold, refuse, warn
-from signerd.core.text import amount, count, foreign, said
 from signerd.core.tokens import HASHES, facts_of, hidden_parts, payload_of, screen_words
 from signerd.core.values import ReviewContext
 

@@ -16,9 +16,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from custody.common.text import plain
 from multisig import MultisigError, Network, Sats, decode_address, parse_btc, sats
 from signerd.core.rules.values import Action, Condition, Rule, RuleKind, Rules
-from signerd.core.text import line_of, plain
+from signerd.core.text import line_of
 from signerd.errors import RulesInvalid
 
 VAULTS = "vaults"

@@ -5,8 +5,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final, Self
 
+from custody.common.text import amount
 from multisig import Network, Sats, encode_address
-from signerd.core.text import amount
 
 # A rolling window, so that the limit cannot be spent twice around midnight.
 DAY: Final = timedelta(days=1)

@@ -11,9 +11,10 @@ from starlette.responses import Response
 
 from custody.common.pages.flow import Flow, Picture, address_lines, draw
 from custody.common.pages.rendering import Live, Stage, stages
+from custody.common.text import count
 from signerd.api.proposals import ProposalsApi
 from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY, is_proof
-from signerd.core.text import count, place_words
+from signerd.core.text import place_words
 from signerd.errors import IllegalEvent, StaleApproval
 from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import PageRequest, PageRoute

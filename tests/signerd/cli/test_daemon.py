@@ -121,7 +121,8 @@ def test_l12_run_refuses_a_folder_that_is_not_ours_alone(state, tmp_path):
 
 
 def test_a_wrong_passphrase_stops_before_anything_is_served(state):
-    from signerd.account.secrets import SECRETS_FILE, SignerdFileStore
+    from custody.common.session_store import SECRETS_FILE
+    from signerd.account.secrets import SignerdFileStore
 
     SignerdFileStore(state / SECRETS_FILE, lambda: "right").save("{}")
     ended = signerd("run", "--json", state=state, typed="wrong\n")

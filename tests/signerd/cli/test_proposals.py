@@ -5,9 +5,9 @@ that obeys (docs/sign/payments.md, docs/operate/issuing-a-token.md).
 import asyncio
 
 from custody.common.terminal import Exit
+from custody.common.text import amount
 from signerd.callers import LoopbackCaller
 from signerd.cli import progress
-from signerd.core.text import amount
 from signerd.shapes import ProposalView
 from tests.support.bills import bill
 from tests.support.command import is_tame, signerd

@@ -2,13 +2,13 @@
 
 import pytest
 
+from custody.common.text import amount
 from custody.schemas.proposals import TroubleKind
 from multisig import ChangeTo, TxOut, build_psbt, encode_address, op_return_script, sats
 from multisig.tokens import Function, encode_payload
 from signerd.cli.words import proposal_text
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.text import amount
 from signerd.core.values import Record, Trouble
 from signerd.daemon.proposal_views import proposal_view
 from tests.multisig.tokens.samples import OWNER, call

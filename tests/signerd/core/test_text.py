@@ -4,7 +4,8 @@ key.
 
 import pytest
 
-from signerd.core.text import LONGEST_TEXT, amount, canonical, line_of, plain, said
+from custody.common.text import LONGEST_TEXT, amount, plain, said
+from signerd.core.text import canonical, line_of
 
 
 @pytest.mark.parametrize(

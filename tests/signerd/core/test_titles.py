@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from custody.common.text import plain, short_ids
 from multisig.tokens import Function
 from signerd.core.addresses import on_screen
 from signerd.core.review import ProposalReview, review
-from signerd.core.text import plain, short_ids
 from signerd.core.titles import (
     LONGEST_MEMO,
     NOT_JUDGED,

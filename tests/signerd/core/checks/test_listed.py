@@ -7,6 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from custody.common.text import LONGEST_TEXT
 from multisig import RECEIVE, encode_address
 from multisig.tokens import MAX_WHITELIST, Bytecode
 from signerd.cli.words import proposal_text
@@ -14,7 +15,6 @@ from signerd.core.checks.case import Verdict
 from signerd.core.checks.tokens import MOST_NAMED
 from signerd.core.review import ProposalReview, review
 from signerd.core.states import State
-from signerd.core.text import LONGEST_TEXT
 from signerd.core.values import Pin, Record, ReviewContext
 from signerd.daemon.proposal_views import proposal_view
 from signerd.shapes import ProposalView, TokenView

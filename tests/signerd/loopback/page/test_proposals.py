@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from custody.common.pages.flow import MOST_COINS, THINNEST
+from custody.common.text import amount
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import RECEIVE, TxOut, build_psbt, encode_address, sats
 from multisig.bip322 import build_proof
@@ -20,7 +21,6 @@ from signerd.cli.words import proposal_text, proposals_text
 from signerd.core.addresses import RECOGNISED_ADDRESSES
 from signerd.core.audit import Note
 from signerd.core.states import State
-from signerd.core.text import amount
 from signerd.core.tokens import PublishedToken
 from signerd.core.values import Pin, VaultClaim
 from signerd.daemon import vaults
