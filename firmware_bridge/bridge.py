@@ -62,8 +62,8 @@ class Bridge:
         self._deadlines = deadlines
         start = spawner or (spawn if sandbox else unconfined)
         if listings is None:
-            found = presence.endpoint_listing(endpoints)
-            listings = [found, presence.usb_listing()] if usb else [found]
+            listing = presence.endpoint_listing(endpoints)
+            listings = [listing, presence.usb_listing()] if usb else [listing]
         self._roster = Roster(
             listings=listings,
             make_lane=lambda endpoint: Lane(endpoint, network, deadlines=deadlines, spawner=start),

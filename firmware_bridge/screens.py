@@ -132,8 +132,8 @@ def _sums(style: Style, network: Network, payment: ShownPayment) -> dict[str, Fi
         "Fee in it": payment.fee,
         "Nothing": 0,
     }
-    found = {name: Figure(name, _amount(style, network, sats)) for name, sats in quantities.items()}
-    return {**found, "Nothing": Figure("Amount", f"{found['Nothing'].value} (self-transfer)")}
+    figures = {name: Figure(name, _amount(style, network, sats)) for name, sats in quantities.items()}
+    return {**figures, "Nothing": Figure("Amount", f"{figures['Nothing'].value} (self-transfer)")}
 
 
 def _locktime(style: Style, payment: ShownPayment) -> Screen:

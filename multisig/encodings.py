@@ -137,9 +137,9 @@ def encode_segwit(hrp: str, version: int, program: bytes) -> str:
 
 def decode_segwit(hrp: str, text: str) -> tuple[int, bytes]:
     """Witness version and program of a segwit address under `hrp`. Raises Bech32Error."""
-    found, values, encoding = decode_bech32(text)
-    if found != hrp:
-        raise Bech32Error(f"it starts with {found!r} and not with {hrp!r}")
+    prefix, values, encoding = decode_bech32(text)
+    if prefix != hrp:
+        raise Bech32Error(f"it starts with {prefix!r} and not with {hrp!r}")
     if not values:
         raise Bech32Error("the witness version is missing")
     version, program = values[0], bytes(_regroup(values[1:], 5, 8, pad=False))

@@ -178,7 +178,7 @@ def _witness_signatures(stack: Sequence[bytes], signing: SigningInput) -> dict[b
         raise BadSignature(
             f"The final witness of input {signing.index} is not for this vault.", signing.index
         )
-    found: dict[bytes, bytes] = {}
+    signatures: dict[bytes, bytes] = {}
     keys = iter(signing.signers)
     for signature in stack[1:-1]:
         # OP_CHECKMULTISIG takes signatures in the order of the keys, so skipped keys cannot match a later
@@ -188,8 +188,8 @@ def _witness_signatures(stack: Sequence[bytes], signing: SigningInput) -> dict[b
             raise BadSignature(
                 f"A signature in the final witness of input {signing.index} is invalid.", signing.index
             )
-        found[key] = signature
-    return found
+        signatures[key] = signature
+    return signatures
 
 
 def _single_witness_signature(stack: Sequence[bytes], signing: SigningInput) -> dict[bytes, bytes]:

@@ -69,21 +69,21 @@ class Flows:
         async with self.working:
             await self.work(len(data))
         psbt = read(data)
-        found = review(psbt, self.seed, await self._wallet_of(psbt))
-        await self._require_yes(story.transaction(found, self.chain))
+        spending = review(psbt, self.seed, await self._wallet_of(psbt))
+        await self._require_yes(story.transaction(spending, self.chain))
         if not self.still_holds(data):
             raise TransactionRefused("Transaction modified")
         self.misbehaviour.reach(Phase.SIGN)
-        signed = sign(found, self.seed, self.misbehaviour.faults)
+        signed = sign(spending, self.seed, self.misbehaviour.faults)
         reply = replies.file_ready(*self.offer(signed.to_bytes()))
-        return reply, story.signed(is_message=found.message is not None)
+        return reply, story.signed(is_message=spending.message is not None)
 
     async def _wallet_of(self, psbt: Psbt) -> ColdcardWallet | None:
         """The wallet that the xpubs describe; one that is not on record is kept if the person agrees."""
         wallet, on_record = wallet_of(psbt, self.seed, self.store)
         if wallet is not None and not on_record:
-            found = compare(wallet, self.store)
-            if not await self._ask(story.wallet(story.IMPORT_WALLET, wallet, found)):
+            comparison = compare(wallet, self.store)
+            if not await self._ask(story.wallet(story.IMPORT_WALLET, wallet, comparison)):
                 raise TransactionRefused("Refused to import new wallet")
             self.store.keep(wallet)
         return wallet
@@ -104,9 +104,9 @@ class Flows:
 
         An agreement leaves no request behind: the host learns of it by `msck`.
         """
-        found = compare(wallet, self.store)
-        await self._require_yes(story.wallet(story.ENROL_WALLET, wallet, found))
-        if found.duplicate:
+        comparison = compare(wallet, self.store)
+        await self._require_yes(story.wallet(story.ENROL_WALLET, wallet, comparison))
+        if comparison.duplicate:
             return None
         self.store.keep(wallet)
         return SAVED

@@ -84,10 +84,10 @@ def wallet_of(psbt: Psbt, seed: Seed, store: WalletStore) -> tuple[ColdcardWalle
     try:
         threshold, _ = parse_multisig_script(script)
         if not keys:
-            found = store.find(threshold, origins)
-            if found is None:
+            stored = store.find(threshold, origins)
+            if stored is None:
                 raise TransactionRefused("Unknown multisig wallet")
-            return found, True
+            return stored, True
         wallet = ColdcardWallet(f"PSBT-{threshold}-of-{len(keys)}", threshold, keys)
         check_membership(wallet, seed)
     except (MultisigError, CommandRefused) as error:

@@ -116,12 +116,12 @@ def message(text: str, path: str, address: str) -> Prompt:
     return Prompt(SIGN_MESSAGE, lines, NO, YES)
 
 
-def wallet(kind: str, proposed: ColdcardWallet, found: Comparison) -> Prompt:
+def wallet(kind: str, proposed: ColdcardWallet, comparison: Comparison) -> Prompt:
     """A multisig wallet to put on record. Its keys are shown on key 1 only: see `wallet_keys`."""
     paths = sorted({str(path) for path in proposed.paths.values()})
-    buttons = "X to cancel" if found.duplicate else "OK to approve, X to cancel."
+    buttons = "X to cancel" if comparison.duplicate else "OK to approve, X to cancel."
     lines = (
-        found.remark,
+        comparison.remark,
         "Wallet Name:",
         f"  {proposed.name}",
         f"Policy: {proposed.policy}",

@@ -202,12 +202,12 @@ class _Page:
 
 async def _body(request: Request) -> bytes:
     """:raises ValueError: it is larger than any that the page sends."""
-    found = b""
+    body = b""
     async for part in request.stream():
-        found += part
-        if len(found) > MAX_BODY_BYTES:
+        body += part
+        if len(body) > MAX_BODY_BYTES:
             raise ValueError("too large")
-    return found
+    return body
 
 
 def _config(guard: PageGuard) -> uvicorn.Config:

@@ -93,8 +93,8 @@ def known_flaws(device: Device) -> tuple[Advisory, ...]:
 
     An empty answer proves nothing: see `firmware_known` for whether the version could be compared at all.
     """
-    found = [entry for entry in packaged() if entry.concerns(device)]
-    return tuple(sorted(found, key=lambda entry: _WORST_FIRST.index(entry.severity)))
+    flaws = [entry for entry in packaged() if entry.concerns(device)]
+    return tuple(sorted(flaws, key=lambda entry: _WORST_FIRST.index(entry.severity)))
 
 
 def has_anti_exfil(device: Device) -> bool:

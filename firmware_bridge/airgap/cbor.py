@@ -105,13 +105,13 @@ class _Reader:
             raise _malformed() from None
 
     def _map(self, length: int, depth: int) -> dict[int, Item]:
-        found: dict[int, Item] = {}
+        items: dict[int, Item] = {}
         for _ in range(length):
             key = self._number(_UNSIGNED)
-            if key in found:
+            if key in items:
                 raise _malformed()
-            found[key] = self.item(depth + 1)
-        return found
+            items[key] = self.item(depth + 1)
+        return items
 
     def _number(self, major: int) -> int:
         head = self._take(1)[0]

@@ -118,10 +118,10 @@ class _Bare:
             raise BadTransfer("The content of this QR code is not supported.")
         carried = text.encode("ascii")
         psbt = self._content is Content.PSBT
-        found = Transfer(self._content, handoff.decode_psbt(carried) if psbt else carried)
-        if self.result not in {None, found}:
+        transfer = Transfer(self._content, handoff.decode_psbt(carried) if psbt else carried)
+        if self.result not in {None, transfer}:
             raise OtherTransfer("This QR code holds other content than the one before.")
-        self.result = found
+        self.result = transfer
         return Received(1, 1)
 
 

@@ -52,12 +52,12 @@ def decode_psbt(carried: bytes) -> bytes:
     """
     if len(carried) > MAX_CARRIED:
         raise BadTransfer(f"This is too large for a PSBT: {MAX_BYTES} bytes at most.")
-    found = _from_text(carried)
-    if found.startswith(_MAGIC):
-        if len(found) > MAX_BYTES:
-            raise BadTransfer(f"This PSBT has {len(found)} bytes; {MAX_BYTES} is the most.")
-        return found
-    if _is_transaction(found):
+    decoded = _from_text(carried)
+    if decoded.startswith(_MAGIC):
+        if len(decoded) > MAX_BYTES:
+            raise BadTransfer(f"This PSBT has {len(decoded)} bytes; {MAX_BYTES} is the most.")
+        return decoded
+    if _is_transaction(decoded):
         raise FinalTransaction
     raise BadTransfer(SPECTER_SERIES if SPECTER_PART.match(carried.lstrip()) else "This is not a PSBT.")
 
@@ -79,9 +79,9 @@ def _from_text(carried: bytes) -> bytes:
     return carried
 
 
-def _is_transaction(found: bytes) -> bool:
+def _is_transaction(content: bytes) -> bool:
     try:
-        Transaction.parse(found)
+        Transaction.parse(content)
     except InvalidTransaction:
         return False
     return True
@@ -116,9 +116,9 @@ def take_signed(answer: bytes | Transfer, psbt: Psbt, policy: Policy, signer: Fi
     """
     if policy.cosigner_for(signer) is None:
         raise WrongDevice("This signer is not a cosigner here.")
-    found = decode_psbt(answer if isinstance(answer, bytes) else answer.data)
+    signed = decode_psbt(answer if isinstance(answer, bytes) else answer.data)
     try:
-        taken = sanitised_psbt.take_back(psbt, found, policy, None)
+        taken = sanitised_psbt.take_back(psbt, signed, policy, None)
     except BadDeviceSignature:
         raise
     except DeviceFault as error:

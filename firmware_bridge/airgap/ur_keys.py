@@ -59,10 +59,10 @@ def key_lines(name: str, message: bytes) -> str:
 def _lines(name: str, message: bytes) -> str:
     if len(message) > _MAX_MESSAGE:
         raise BadTransfer(f"This is too large for keys: {_MAX_MESSAGE} bytes at most.")
-    found = item_of(message)
+    item = item_of(message)
     if name in _KEYS:
-        return f"{_key(found, None)}\n"
-    lines = [f"{key}\n" for key in _of_account(found)]
+        return f"{_key(item, None)}\n"
+    lines = [f"{key}\n" for key in _of_account(item)]
     if not lines:
         raise BadTransfer(
             "This account has no key for a vault in native segwit: have the device export the account for a "
@@ -80,8 +80,8 @@ def _is_registered(path: DerivationPath) -> bool:
     return False
 
 
-def _of_account(found: Item) -> Iterator[OriginKey]:
-    match found:
+def _of_account(item: Item) -> Iterator[OriginKey]:
+    match item:
         case {1: int() as master, 2: tuple() as outputs} if len(outputs) <= _MAX_ACCOUNT_KEYS:
             for key in map(_key_of_output, outputs):
                 _refuse_private(key)
@@ -110,9 +110,9 @@ def _untagged(found: object, numbers: frozenset[int]) -> Item:
     raise _unknown()
 
 
-def _key(found: Item, master: int | None) -> OriginKey:
-    _refuse_private(found)
-    match found:
+def _key(item: Item, master: int | None) -> OriginKey:
+    _refuse_private(item)
+    match item:
         case {3: bytes() as public_key, 4: bytes() as chain_code, 6: origin, 8: int() as parent, **rest}:
             path, source = _path(origin)
             master = _agreed(master, source)
@@ -138,8 +138,8 @@ def _key(found: Item, master: int | None) -> OriginKey:
     return OriginKey(KeyOrigin(_fingerprint(master), path), xpub)
 
 
-def _refuse_private(found: Item) -> None:
-    match found:
+def _refuse_private(item: Item) -> None:
+    match item:
         case {1: True} | {2: True}:
             raise BadTransfer(
                 "This QR code holds a private key. Close it, and show it to no camera again: a person who "
@@ -181,11 +181,11 @@ def _agreed(master: int | None, source: int | None) -> int:
     return stated.pop()
 
 
-def _require_coin(found: object, kind: NetworkKind) -> None:
+def _require_coin(coin: object, kind: NetworkKind) -> None:
     """Its coin and network, if stated, must be those of its path: devices omit them even on test networks."""
-    if found is None:
+    if coin is None:
         return
-    match _untagged(found, _COIN_TAGS):
+    match _untagged(coin, _COIN_TAGS):
         case dict() as use if use.get(1, _BITCOIN) == _BITCOIN and use.get(2, 0) == kind.coin_type:
             return
     raise BadTransfer("This key is for another coin or network than its path.")

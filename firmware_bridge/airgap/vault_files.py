@@ -208,14 +208,14 @@ def _load(text: str) -> dict[str, Any]:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a name appears twice, and programs differ in which value they use")
-    return found
+    return members
 
 
-def _from_json(found: dict[str, Any], network: Network) -> OriginKey:
-    match found:
+def _from_json(document: dict[str, Any], network: Network) -> OriginKey:
+    match document:
         # Coldcard: Settings > Multisig > Export XPUB (`ccxp-*.json`).
         case {"xfp": str() as master, "p2wsh": str() as xpub, "p2wsh_deriv": str() as path}:
             return _key(master, path, xpub, network)

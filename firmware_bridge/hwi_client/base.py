@@ -190,11 +190,11 @@ def cosigner_keys(
 
     :raises BridgeError: it has none.
     """
-    found = tuple(OriginKey.parse(text, network) for text in policy.keys)
-    own = next((key for key in found if key.fingerprint.hex == fingerprint), None)
+    keys = tuple(OriginKey.parse(text, network) for text in policy.keys)
+    own = next((key for key in keys if key.fingerprint.hex == fingerprint), None)
     if own is None:
         raise WrongDevice(detail=f"the device ({fingerprint}) is not a signer here")
-    return found, own
+    return keys, own
 
 
 def same_quorum(

@@ -22,11 +22,11 @@ class FirmwareVersion:
     @classmethod
     def parse(cls, text: str | None) -> Self | None:
         """None for anything but numbers with dots and a suffix."""
-        found = None if text is None else _FORM.fullmatch(text)
-        if found is None:
+        match = None if text is None else _FORM.fullmatch(text)
+        if match is None:
             return None
-        parts = [int(part) for part in found[1].split(".")]
-        return cls(found[2], (*parts, *[0] * (_PARTS - len(parts))))
+        parts = [int(part) for part in match[1].split(".")]
+        return cls(match[2], (*parts, *[0] * (_PARTS - len(parts))))
 
     @classmethod
     def of(cls, text: str | None) -> Self:

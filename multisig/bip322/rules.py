@@ -143,14 +143,14 @@ def _require_schnorr(signature: bytes) -> None:
 
 
 def _pushes(script: bytes) -> list[bytes]:
-    found = []
+    pushes = []
     for code, data in operations_of(script):
         if data is None:
             raise BrokenRule(f"A script that may only push has the operation 0x{code:02x}.")
-        found.append(data)
-    if not found:
+        pushes.append(data)
+    if not pushes:
         raise BrokenRule("A script pushes nothing.")
-    return found
+    return pushes
 
 
 def operations_of(script: bytes) -> Iterator[Operation]:

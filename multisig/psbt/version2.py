@@ -228,9 +228,9 @@ def lock_time(globals_: Mapping[bytes, bytes], inputs: tuple[Map, ...]) -> int:
         return _number(globals_, GLOBAL_FALLBACK_LOCKTIME) or 0
     # A height is preferred where every input that requires a lock time allows one.
     for kind in (0, 1):
-        found = [each[kind] for each in required]
-        known = [number for number in found if number is not None]
-        if len(known) == len(found):
+        wanted = [each[kind] for each in required]
+        known = [number for number in wanted if number is not None]
+        if len(known) == len(wanted):
             return max(known)
     raise InvalidPsbt("One input requires a height before it may be spent, and another one a time.")
 
