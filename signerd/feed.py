@@ -120,7 +120,7 @@ def _more(count: int) -> str:
 E = TypeVar("E")
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
-# Begun again and still going after this long, it is taken to be well.
+# Still going after this long, it is taken to be well.
 STEADY_SECONDS = 10.0
 
 _log = logging.getLogger(__name__)
@@ -138,10 +138,11 @@ class TaskSupervisor:
 
         Our own errors are raised on: a journal that cannot be written ends everything.
         """
-        pause, again = Backoff(self.jitter), False
+        pause = Backoff(self.jitter)
         while True:
+            well = asyncio.create_task(self._well_after_a_while(what, pause))
             try:
-                await self._run(what, run, pause, again=again)
+                await run()
             except SignerdError:
                 raise
             except Exception:  # noqa: BLE001 - the border to code that is not ours: whatever it raises, the daemon goes on
@@ -150,18 +151,9 @@ class TaskSupervisor:
             else:
                 self.troubles.report(what, {})
                 return
-            await self.sleep(pause.next())
-            again = True
-
-    async def _run(
-        self, what: str, run: Callable[[], Awaitable[None]], pause: Backoff, *, again: bool
-    ) -> None:
-        well = asyncio.create_task(self._well_after_a_while(what, pause)) if again else None
-        try:
-            await run()
-        finally:
-            if well is not None:
+            finally:
                 well.cancel()
+            await self.sleep(pause.next())
 
     async def _well_after_a_while(self, what: str, pause: Backoff) -> None:
         await self.sleep(STEADY_SECONDS)

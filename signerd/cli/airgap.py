@@ -3,6 +3,7 @@ answer comes back. register --file, pin --enrolment-file: registering it, and en
 """
 
 import sys
+from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,7 @@ import click
 from custody.common.terminal import Exit, answer, aside, put, say
 from signerd.cli.desk import NOT_UTF_8, Desk, asking, path_option, read_file
 from signerd.cli.naming import proposal_named
+from signerd.cli.progress import Tell
 from signerd.cli.proposals import (
     STANDARD,
     acknowledge_option,
@@ -26,7 +28,6 @@ from signerd.core.states import ASKED
 from signerd.errors import AnswerMissing, DeviceError, IllegalEvent, InvalidRequest, StaleApproval
 
 if TYPE_CHECKING:
-    from signerd.cli.progress import Tell
     from signerd.client import DaemonClient
     from signerd.shapes import Compared, EnrolmentForm, ProposalView, PsbtVersion, Registered
 
@@ -61,8 +62,6 @@ def export(
     It then counts as signed, whether or not an answer is ever imported. Without --out and --qr it is printed
     as base64. A second export gives the same bytes.
     """
-    from base64 import b64decode
-
     if out is not None and not (out if out.is_dir() else out.parent).is_dir():
         raise InvalidRequest(f"{out.parent} is not a folder", hint="Nothing was asked.")
     view = proposal_named(desk.daemon, psbt_id, unseen=desk.yes)
@@ -162,8 +161,6 @@ def import_answer(desk: Desk, file: str, acknowledge: tuple[str, ...], wait: boo
     Its transaction says which exported proposal it answers. Where that changed since you approved it, it is
     shown once more and you are asked.
     """
-    from base64 import b64encode
-
     psbt = b64encode(_answer_of(file)).decode("ascii")
     position = desk.daemon.status().position
     try:
@@ -191,7 +188,7 @@ def _found_and_approved(desk: Desk, psbt: str, acknowledged: frozenset[str]) -> 
     return False
 
 
-def _approve_anew(desk: Desk, view: "ProposalView", acknowledged: frozenset[str], tell: "Tell") -> None:
+def _approve_anew(desk: Desk, view: "ProposalView", acknowledged: frozenset[str], tell: Tell) -> None:
     tell(f"{proposal_text(view)}\n\nIt changed since you approved it.\n")
     if not view.allowed:
         raise refused_by_checks(view)

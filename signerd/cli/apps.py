@@ -18,13 +18,14 @@ from custody.common.naming import LEAST
 from custody.common.private_files import NO_LINK, PRIVATE_FILE, is_open, is_ours
 from custody.common.terminal import Exit, answer, aside, say, table
 from custody.common.text import count
+from signerd.callers import rights_words
 from signerd.cli import naming
 from signerd.cli.desk import Desk, answering, json_option
+from signerd.cli.progress import Tell
 from signerd.errors import DaemonNotRunning, InvalidRequest, UnknownPairing
 from signerd.shapes.limits import DAYS
 
 if TYPE_CHECKING:
-    from signerd.cli.progress import Tell
     from signerd.client import DaemonClient, EventSubscription
     from signerd.shapes import AppView, OpenPairing, PageEntry
 
@@ -34,8 +35,6 @@ PROGRAM = "a program of this machine"
 
 def pairing_text(pairing: "OpenPairing", rights: Collection[str], days: int) -> str:
     """The request without its code: the person has to type the code that the app shows."""
-    from signerd.callers import rights_words
-
     taken = [right for right in pairing.rights if right not in rights]
     lines = [
         "An app asks to be paired.",
@@ -124,7 +123,7 @@ def _requested(desk: Desk, pairing_id: str | None, origin: str | None, *, accept
     return pairing or _wait_for_request(daemon, exact, after, desk.tell)
 
 
-def _wait_for_request(daemon: "DaemonClient", origin: str | None, after: int, tell: "Tell") -> "OpenPairing":
+def _wait_for_request(daemon: "DaemonClient", origin: str | None, after: int, tell: Tell) -> "OpenPairing":
     """Raises UnknownPairing where no app asks in time, DaemonNotRunning where signerd stops."""
     ends = time.monotonic() + WAIT_SECONDS
     tell("Waiting for an app to ask, two minutes at most. Ctrl-C ends it.")

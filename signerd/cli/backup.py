@@ -2,6 +2,7 @@
 with or without a running daemon.
 """
 
+from datetime import UTC, datetime
 from os.path import lexists
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,9 @@ import click
 from custody.common.terminal import Exit, answer, put, say
 from custody.common.text import count, plain
 from signerd.cli.desk import Desk, answering, asking, path_option, write_file
+from signerd.cli.naming import pin_named
 from signerd.core.states import network_words
+from signerd.errors import BackupNotMade, InvalidRequest
 
 if TYPE_CHECKING:
     from signerd.backup.restoring import BackupSummary
@@ -35,10 +38,7 @@ def backup(desk: Desk, file: Path, recipient: str | None) -> None:
     """Back up the state folder into one encrypted file (age): pins, registrations, rules, what was signed,
     the chain of decisions. It holds no key, no session and no app's token.
     """
-    from datetime import UTC, datetime
-
     from signerd.backup.writing import back_up
-    from signerd.errors import BackupNotMade
 
     if lexists(file):
         raise BackupNotMade(f"{file} is there already", hint="Nothing was asked and nothing was overwritten.")
@@ -70,7 +70,6 @@ def restore(desk: Desk, file: Path, identity: Path | None) -> None:
     from signerd.backup.container import fingerprint, unpack
     from signerd.backup.restoring import restore as restore_backup
     from signerd.backup.sealing import open_by, open_with, read_sealed, wants_passphrase
-    from signerd.errors import InvalidRequest
 
     sealed = read_sealed(file)
     if wants_passphrase(sealed):
@@ -140,10 +139,7 @@ def kit(desk: Desk, vault_id: str, out: Path | None) -> None:
     the first addresses, and how to move the coins without the platform and without signerd. It holds no
     secret, but reveals the vault's payments.
     """
-    from datetime import UTC, datetime
-
     from signerd.account.config import find_config, load_config
-    from signerd.cli.naming import pin_named
     from signerd.journal.storage import read_pins
     from signerd.kit.document import kit as document
 

@@ -13,6 +13,7 @@ from custody.common.terminal import Exit, answer, aside, put
 from custody.common.text import count
 from signerd.cli.desk import Desk, answering, asking, pass_desk, path_option, write_file
 from signerd.core.states import network_words
+from signerd.errors import SignerdError
 
 if TYPE_CHECKING:
     from signerd.account.config import Config
@@ -61,11 +62,9 @@ def doctor(desk: Desk) -> None:
     """Check for common problems, with advice on each. Changes nothing; exit status 1 where there is a
     problem, else 0.
     """
-    from signerd.doctor.finding import DoctorOutcome
-
     _, findings = examined(desk, status_if_running(desk))
     desk.give(findings, *(finding_text(name, finding) for name, finding in findings.items()))
-    troubled = any(finding.outcome is DoctorOutcome.TROUBLE for finding in findings.values())
+    troubled = any(finding.outcome == "trouble" for finding in findings.values())
     raise click.exceptions.Exit(Exit.FAILED if troubled else Exit.OK)
 
 
@@ -84,8 +83,6 @@ def examined(
 
 
 def status_if_running(desk: Desk) -> "Status | None":
-    from signerd.errors import SignerdError
-
     try:
         return desk.daemon.status()
     except SignerdError:
@@ -183,8 +180,6 @@ def bundle(desk: Desk, out: Path | None) -> None:
 
 def _asked(desk: Desk) -> "tuple[Status | None, tuple[DeviceView, ...]]":
     """From the daemon; nothing if it does not run."""
-    from signerd.errors import SignerdError
-
     try:
         return desk.daemon.status(), desk.daemon.devices()
     except SignerdError:

@@ -10,7 +10,7 @@ import click
 
 from custody.common.private_files import read_bounded
 from custody.common.terminal import Exit, Prompter, aside, give, say
-from signerd.errors import InvalidRequest
+from signerd.errors import DaemonNotRunning, FileNotWritten, InvalidRequest
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
@@ -57,8 +57,6 @@ class Desk:
 
     def running(self) -> bool:
         """Whether a daemon answers. Raises UnsafeFolder, and what its status raises."""
-        from signerd.errors import DaemonNotRunning
-
         try:
             self.daemon.status()
         except DaemonNotRunning:
@@ -94,7 +92,6 @@ def read_file(path: Path, most: int) -> bytes:
 
 def write_file(path: Path, content: bytes, hint: str | None = None) -> None:
     """A new file that only this user can read. Raises FileNotWritten, also where one is there."""
-    from signerd.errors import FileNotWritten
     from signerd.journal.storage import write_new
 
     try:

@@ -10,6 +10,7 @@ import click
 from custody.common.terminal import Exit, answer, say, table, tell
 from signerd.cli.desk import Desk, answering, asking, json_option, path_option
 from signerd.cli.naming import device_named
+from signerd.cli.progress import follow_to_its_end, reporting
 from signerd.core.states import network_words
 from signerd.errors import NoSuchDevice
 
@@ -65,8 +66,6 @@ def devices(context: click.Context, as_json: bool) -> None:
 @answering
 def unlock(desk: Desk, device: str | None, on_device: bool) -> None:
     """Unlock a device with its PIN, passphrase or password, which are never on the command line."""
-    from signerd.cli.progress import follow_to_its_end
-
     chosen = _chosen(desk.daemon.devices(), device, LOCKED)
     registered = desk.daemon.status().fingerprint
     unlocked = follow_to_its_end(desk.daemon, chosen, desk.answers, desk.tell, on_device=on_device)
@@ -83,8 +82,6 @@ def unlock(desk: Desk, device: str | None, on_device: bool) -> None:
 @answering
 def identify(desk: Desk, device: str | None) -> None:
     """Have a device show something harmless, so that you see which one it is."""
-    from signerd.cli.progress import reporting
-
     chosen = _chosen(desk.daemon.devices(), device, READY)
     with reporting(desk, chosen.id):
         desk.daemon.identify_device(chosen.id)
@@ -171,7 +168,6 @@ def register(
     With --file: the keys that a device without a cable exported. It signs a text to prove them.
     """
     from signerd.cli.airgap import exports_of, register_files
-    from signerd.cli.progress import reporting
 
     exports = exports_of(files)
     daemon = desk.daemon

@@ -11,6 +11,7 @@ from custody.common.terminal import answer, aside, put, say
 from custody.common.text import amount
 from signerd.cli import naming
 from signerd.cli.desk import Desk, answering
+from signerd.cli.progress import accepting_other_address, reporting
 from signerd.cli.vaults import vault_argument
 from signerd.core.states import movement_words, network_words
 from signerd.core.text import WHY_ELSEWHERE
@@ -30,8 +31,6 @@ def receive(desk: Desk, vault_id: str, show: bool) -> None:
 
     Have your device show it before you give it to anyone.
     """
-    from signerd.cli.progress import accepting_other_address, reporting
-
     whose = naming.vault_id(desk.daemon, vault_id)
     funds = desk.daemon.vault_funds(whose)
     if not desk.as_json:

@@ -3,6 +3,7 @@ platform.
 """
 
 import sys
+from base64 import b64encode
 from os.path import lexists
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +13,13 @@ import click
 from custody.common.terminal import Exit, answer, aside, put, say
 from signerd.cli.desk import Desk, answering, asking, path_option, read_file, verbose_option, write_file
 from signerd.cli.naming import proposal_named
+from signerd.cli.progress import Tell, until_decided
 from signerd.cli.words import payment_lines, proposal_text, proposals_text, psbt_text, standing_words
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY, State, network_words, state_words
 from signerd.errors import AnswerMissing, IllegalEvent, InvalidRequest, NeedsAcknowledgement, RefusedByChecks
+from signerd.shapes.limits import MAX_PSBT_BODY
 
 if TYPE_CHECKING:
-    from signerd.cli.progress import Tell
     from signerd.client import DaemonClient
     from signerd.shapes import ImportedView, ProposalView, PsbtVersion
 
@@ -76,7 +78,7 @@ def decided(
     desk: Desk,
     view: "ProposalView",
     acknowledged: frozenset[str],
-    tell: "Tell",
+    tell: Tell,
     *,
     wait: bool,
     verbose: bool,
@@ -95,7 +97,7 @@ def approved(
     desk: Desk,
     view: "ProposalView",
     acknowledged: frozenset[str],
-    tell: "Tell",
+    tell: Tell,
     question: str = "Sign this",
 ) -> None:
     """Ask about what was shown, and record the approval. Raises click.exceptions.Exit where the person
@@ -149,11 +151,7 @@ def _acknowledged(desk: Desk, view: "ProposalView", named: frozenset[str]) -> fr
     return named | frozenset(missing)
 
 
-def outcome(
-    daemon: "DaemonClient", psbt_id: str, position: int, tell: "Tell", *, wait: bool
-) -> "ProposalView":
-    from signerd.cli.progress import until_decided
-
+def outcome(daemon: "DaemonClient", psbt_id: str, position: int, tell: Tell, *, wait: bool) -> "ProposalView":
     if not wait:
         return daemon.proposal(psbt_id)
     try:
@@ -261,11 +259,8 @@ def _write_signed(imported: "ImportedView", out: Path | None, *, as_json: bool) 
 
 def _read_psbt(file: str) -> str:
     """As base64 in one line. Raises InvalidRequest; the daemon judges the content."""
-    from base64 import b64encode
-
     from firmware_bridge.airgap.handoff import decode_psbt
     from firmware_bridge.errors import BridgeError
-    from signerd.shapes.limits import MAX_PSBT_BODY
 
     raw = (
         sys.stdin.buffer.read(MAX_PSBT_BODY + 1) if file == STANDARD else read_file(Path(file), MAX_PSBT_BODY)

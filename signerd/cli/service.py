@@ -2,16 +2,16 @@
 
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from custody.common.terminal import Exit, answer, aside, say
 from signerd.cli.desk import Desk, answering
-
-if TYPE_CHECKING:
-    from signerd.service.manager import Service
+from signerd.cli.system import require, run_command
+from signerd.errors import AlreadyRunning, InvalidRequest, NotOnThisSystem
+from signerd.service.manager import Service, ServicePaths, this_command
 
 HAND_OVER = (
     "The page 'Installing signerd' of the documentation says how to hand it over. "
@@ -35,7 +35,6 @@ def service() -> None:
 def install(desk: Desk) -> None:
     """Start signerd now and at each sign-in. First sign in to the platform: `signerd login`."""
     from signerd.account.config import find_config, load_config
-    from signerd.cli.system import require, run_command
 
     kept = load_config(find_config(desk.state)).secrets.store
     made = _service(desk)
@@ -58,8 +57,6 @@ def install(desk: Desk) -> None:
 @answering
 def start(desk: Desk) -> None:
     """Start it, where it is installed."""
-    from signerd.cli.system import require
-
     made = _installed(desk)
     _require_not_started_by_hand(desk, made)
     require(made.start)
@@ -70,8 +67,6 @@ def start(desk: Desk) -> None:
 @answering
 def stop(desk: Desk) -> None:
     """Stop it until it is started, or until the next sign-in."""
-    from signerd.cli.system import require
-
     made = _installed(desk)
     require(made.stop)
     _give(desk, made, "Stopped.")
@@ -81,8 +76,6 @@ def stop(desk: Desk) -> None:
 @answering
 def status(desk: Desk) -> None:
     """Say whether it is installed and runs. Exit status 3 where it does not run."""
-    from signerd.cli.system import run_command
-
     made = _service(desk)
     installed, running = made.marker.exists(), made.running(run_command(made.ask))
     there = "installed" if installed else "not installed"
@@ -94,8 +87,6 @@ def status(desk: Desk) -> None:
 @answering
 def uninstall(desk: Desk) -> None:
     """Stop and remove the service. Keys, journal and configuration stay."""
-    from signerd.cli.system import require
-
     made = _service(desk)
     if made.marker.exists():
         require(made.uninstall)
@@ -105,13 +96,8 @@ def uninstall(desk: Desk) -> None:
     _give(desk, made, f"It is not started any more. {desk.state} stays as it is.")
 
 
-def _service(desk: Desk) -> "Service":
+def _service(desk: Desk) -> Service:
     """Raises NotOnThisSystem."""
-    from importlib import import_module
-
-    from signerd.errors import NotOnThisSystem
-    from signerd.service.manager import ServicePaths, this_command
-
     home = Path.home()
     place = ServicePaths(
         command=this_command(),
@@ -128,30 +114,23 @@ def _service(desk: Desk) -> "Service":
     return made
 
 
-def _installed(desk: Desk) -> "Service":
+def _installed(desk: Desk) -> Service:
     """Raises NotOnThisSystem, InvalidRequest."""
-    from signerd.errors import InvalidRequest
-
     made = _service(desk)
     if not made.marker.exists():
         raise InvalidRequest("signerd is not installed as a service", hint="Run `signerd service install`.")
     return made
 
 
-def _require_not_started_by_hand(desk: Desk, made: "Service") -> None:
+def _require_not_started_by_hand(desk: Desk, made: Service) -> None:
     """Raises AlreadyRunning where a daemon was started by hand: the service manager would take over its
     socket.
     """
-    from signerd.cli.system import run_command
-    from signerd.errors import AlreadyRunning
-
     if desk.running() and not made.running(run_command(made.ask)):
         raise AlreadyRunning("a signerd that was started by hand runs", hint="Stop that one first.")
 
 
-def _give(desk: Desk, made: "Service", words: str) -> None:
-    from signerd.cli.system import run_command
-
+def _give(desk: Desk, made: Service, words: str) -> None:
     if not desk.as_json:
         say(words)
         return

@@ -12,6 +12,7 @@ from custody.common.terminal import Exit
 from signerd.cli.account import configured, settings, signed_in, signed_in_words
 from signerd.cli.daemon import examined, finding_text, status_if_running
 from signerd.cli.desk import Desk, answering
+from signerd.errors import ConfigMissing
 
 PLATFORM = "Address of the platform (https://…)"
 # The doctor's checks that must pass, and the exit status where one does not.
@@ -49,7 +50,6 @@ def setup(desk: Desk, **given: Any) -> None:
 
 def _is_configured(desk: Desk) -> bool:
     from signerd.account.config import find_config
-    from signerd.errors import ConfigMissing
 
     try:
         find_config(desk.state)

@@ -9,6 +9,10 @@ import click
 
 from custody.common.terminal import Exit, say, table
 from signerd.cli.desk import Desk, answering
+from signerd.cli.system import require
+from signerd.errors import NeedsRoot, NotOnThisSystem, SystemToolFailed
+from signerd.service.manager import this_command
+from signerd.udev import rules
 
 ROOT = Path("/")
 CONNECT_AGAIN = "Connect your device again."
@@ -25,16 +29,14 @@ def check(desk: Desk) -> None:
     """Say which rules are installed, and which device you may not open. Exit status 1 where something is
     missing.
     """
-    from signerd.udev.rules import RuleStatus, rule_files, shut_devices
-
     _require_linux()
-    files, shut = rule_files(ROOT), shut_devices(ROOT)
-    whole = all(one.status is RuleStatus.INSTALLED for one in files) and not shut
-    rules = [{"name": one.name, "standing": one.status.value, "place": one.place} for one in files]
+    files, shut = rules.rule_files(ROOT), rules.shut_devices(ROOT)
+    whole = all(one.status is rules.RuleStatus.INSTALLED for one in files) and not shut
+    listed = [{"name": one.name, "standing": one.status.value, "place": one.place} for one in files]
     if not desk.as_json:
-        table(("RULE", "STATUS", "WHERE"), [tuple(one.values()) for one in rules])
+        table(("RULE", "STATUS", "WHERE"), [tuple(one.values()) for one in listed])
     desk.give(
-        {"rules": rules, "shut": [{"node": str(node), "rule": rule} for node, rule in shut]},
+        {"rules": listed, "shut": [{"node": str(node), "rule": rule} for node, rule in shut]},
         *(f"You may not open {node}: {rule} would let you." for node, rule in shut),
         *(() if whole else (f"To install them: {_sudo()}",)),
     )
@@ -45,10 +47,6 @@ def check(desk: Desk) -> None:
 @answering
 def install(desk: Desk) -> None:
     """Install the rules that are missing, which takes root: without it, say what would be done."""
-    from signerd.cli.system import require
-    from signerd.errors import NeedsRoot, SystemToolFailed
-    from signerd.udev import rules
-
     _require_linux()
     wanted = [one.name for one in rules.rule_files(ROOT) if one.status is not rules.RuleStatus.INSTALLED]
     if wanted and os.geteuid():
@@ -74,8 +72,6 @@ def install(desk: Desk) -> None:
 
 def _require_linux() -> None:
     """Raises NotOnThisSystem."""
-    from signerd.errors import NotOnThisSystem
-
     if sys.platform != "linux":
         raise NotOnThisSystem(
             "only Linux has udev",
@@ -84,16 +80,12 @@ def _require_linux() -> None:
 
 
 def _say_what(wanted: list[str]) -> None:
-    from signerd.udev.rules import RELOAD_UDEV, RULE_FOLDERS
-
     for name in wanted:
-        say(f"It would write /{RULE_FOLDERS[0]}/{name}")
-    for command in RELOAD_UDEV:
+        say(f"It would write /{rules.RULE_FOLDERS[0]}/{name}")
+    for command in rules.RELOAD_UDEV:
         say(f"It would run {' '.join(command)}")
 
 
 def _sudo() -> str:
     """With the absolute path: sudo has another PATH than the user's shell."""
-    from signerd.service.manager import this_command
-
     return shlex.join(("sudo", *this_command(), "udev", "install"))

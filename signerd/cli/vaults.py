@@ -8,6 +8,7 @@ import click
 from signerd.cli import naming
 from signerd.cli.desk import NOT_UTF_8, Desk, answering, path_option, read_file
 from signerd.cli.naming import vault_named
+from signerd.cli.progress import accepting_other_address, reporting
 from signerd.core.states import network_words
 from signerd.core.text import WHY_ELSEWHERE, as_compared
 from signerd.errors import InvalidRequest
@@ -157,7 +158,6 @@ def pin(
     and you say what address it shows. Pinning approves no proposal.
     """
     from signerd.cli.airgap import compared_on_device
-    from signerd.cli.progress import accepting_other_address, reporting
 
     shown = vault_named(desk.daemon, vault_id)
     vault_id = shown.vault_id
@@ -245,8 +245,6 @@ def addresses(desk: Desk, whose: str, start: int, count: int, change: bool, show
 
     With --show your device shows the address as well, and the two are compared.
     """
-    from signerd.cli.progress import accepting_other_address, reporting
-
     chain, daemon = int(change), desk.daemon
     whose = whose if whose == OF_PROFILE else naming.vault_id(daemon, whose)
     if show is None:

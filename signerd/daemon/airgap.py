@@ -1,8 +1,7 @@
 """Exporting approved proposals for devices without a cable, and importing their answers.
 
 An exported PSBT may be signed from then on. So the export is recorded first, and counts as signed in the
-ledger and the limits, whether or not an answer is imported. The library for files and QR codes is imported on
-first use.
+ledger and the limits, whether or not an answer is imported.
 """
 
 from base64 import b64encode
@@ -11,6 +10,10 @@ from contextlib import contextmanager
 from hashlib import sha256
 
 from custody.common.text import said
+from firmware_bridge import BadDeviceSignature, BridgeError
+from firmware_bridge.airgap import file_of, request_bytes, take_signed
+from firmware_bridge.airgap.card import request_name
+from firmware_bridge.airgap.handoff import decode_psbt
 from firmware_bridge.makers import signing_devices
 from multisig import MultisigError, Policy, Psbt, ReceivedPsbt
 from multisig.bip322 import is_proof
@@ -54,8 +57,6 @@ async def export(
         UnknownProposal, IllegalEvent, RefusedByChecks, NeedsAcknowledgement: nothing was exported.
         StaleApproval: it changed since it was approved, and the person is asked again.
     """
-    from firmware_bridge.airgap.card import request_name
-
     await daemon.runner.checked.wait()
     record = daemon.journal.record(psbt_id)
     if record.state is State.SIGNING:
@@ -114,8 +115,6 @@ def _request_of(daemon: Daemon, record: Record) -> bytes:
 
 
 def _read(psbt: str) -> tuple[bytes, str]:
-    from firmware_bridge.airgap.handoff import decode_psbt
-
     with refusing():
         raw = decode_psbt(decoded_psbt(psbt))
     try:
@@ -152,9 +151,6 @@ def _verify(daemon: Daemon, record: Record, raw: bytes) -> None:
 
     A signature that does not verify is not a person's mistake: it is reported and recorded.
     """
-    from firmware_bridge.airgap.handoff import take_signed
-    from firmware_bridge.errors import BadDeviceSignature
-
     signing = signing_of(record.snapshot, daemon.journal.review_context(record.snapshot))
     if signing is None or record.exported is None:
         return
@@ -176,9 +172,6 @@ def carried_psbt(carried: bytes) -> str:
 
     Raises AnswerRefused.
     """
-    from firmware_bridge.airgap.codes import file_of
-    from firmware_bridge.airgap.handoff import decode_psbt
-
     with refusing():
         return b64encode(decode_psbt(file_of(carried))).decode("ascii")
 
@@ -200,8 +193,6 @@ def _require_able(screen: ModelScreen | None, *, coins: int) -> None:
 
 
 def _request(psbt: Psbt, policy: Policy) -> bytes:
-    from firmware_bridge.airgap.handoff import request_bytes
-
     try:
         return request_bytes(psbt, policy)
     except MultisigError as error:
@@ -211,8 +202,6 @@ def _request(psbt: Psbt, policy: Policy) -> bytes:
 @contextmanager
 def refusing() -> Iterator[None]:
     """The library's errors as AnswerRefused."""
-    from firmware_bridge.errors import BridgeError
-
     try:
         yield
     except BridgeError as error:

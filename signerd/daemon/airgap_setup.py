@@ -8,6 +8,14 @@ from collections.abc import Sequence
 
 from custody.common.text import said
 from custody.schemas.keys import KeyDevice
+from firmware_bridge import BridgeError
+from firmware_bridge.airgap import (
+    EnrolmentForm,
+    enrolment_file,
+    message_request,
+    parse_signer_keys,
+    signature_of,
+)
 from multisig import MultisigError
 from signerd.account.registration import Offer, ask_challenge, require_challenge
 from signerd.account.vaults import pinnable
@@ -33,8 +41,6 @@ async def challenge(daemon: Daemon, exports: Sequence[str], digest: str) -> Airg
     Raises:
         SignedOut, AnswerRefused, RegistrationStale; leaves of PlatformError.
     """
-    from firmware_bridge.airgap.vault_files import message_request
-
     offer = _offer(daemon, exports)
     text = await ask_challenge(offer, digest, await _person(daemon), daemon.platform)
     return AirgapChallenge(
@@ -59,8 +65,6 @@ async def register(
     Raises:
         SignedOut, AnswerRefused, RegistrationStale; leaves of PlatformError.
     """
-    from firmware_bridge.airgap.vault_files import signature_of
-
     offer = _offer(daemon, exports)
     if offer.digest != digest:
         raise RegistrationStale("these files hold other keys than those that were shown")
@@ -75,9 +79,6 @@ async def enrolment(daemon: Daemon, vault_id: str, form: str = "coldcard") -> En
     """The file that enrols the vault on the device. Raises as ``account.vaults.pinnable``, and
     AnswerRefused for an unsupported form.
     """
-    from firmware_bridge.airgap import EnrolmentForm
-    from firmware_bridge.airgap.vault_files import enrolment_file
-
     wanted = pinnable(daemon.journal, vault_id)
     with refusing():
         name, text = enrolment_file(wanted.vault, wanted.name, EnrolmentForm(form))
@@ -97,9 +98,6 @@ async def _person(daemon: Daemon) -> int:
 
 
 def _offer(daemon: Daemon, exports: Sequence[str]) -> Offer:
-    from firmware_bridge.airgap.vault_files import parse_signer_keys
-    from firmware_bridge.errors import BridgeError
-
     try:
         *vault_keys, profile = parse_signer_keys(exports, daemon.journal.network)
     except (BridgeError, MultisigError) as error:

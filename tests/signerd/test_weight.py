@@ -30,7 +30,6 @@ LEFT_OUT = (
     "keyring",
     "cryptography",
     "argon2",
-    "segno",
     "dbus_fast",
     "prometheus_client",
     "signerd.demo",

@@ -13,12 +13,25 @@ import time
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from starlette.responses import JSONResponse, Response
 
 from custody.common.pages.rendering import Fields
 from custody.common.pages.serving import HEADERS
+from firmware_bridge import BridgeError
+from firmware_bridge.airgap import (
+    BadTransfer,
+    CodeSeries,
+    Content,
+    Scanner,
+    TooMuchForCodes,
+    Transfer,
+    draw,
+    series_of,
+    version_of,
+)
+from firmware_bridge.airgap.handoff import decode_psbt
 from signerd import shapes
 from signerd.api.devices import DevicesApi
 from signerd.api.proposals import ProposalsApi
@@ -27,10 +40,6 @@ from signerd.endpoint import ANSWERS
 from signerd.errors import AnswerRefused, InvalidRequest
 from signerd.loopback.page.rendering import PageRequest, PageRoute, fragment, page
 from signerd.shapes.limits import MAX_PSBT_TEXT
-
-if TYPE_CHECKING:
-    from firmware_bridge.airgap import Scanner, Transfer
-
 
 # A QR code of version 15: more than three pixels per module on a screen of 360 pixels.
 CHARACTERS = 758
@@ -64,8 +73,6 @@ async def export(request: PageRequest) -> Response:
 
 def pictures(data: bytes, series: str, *, psbt: bool = False) -> tuple[str, ...]:
     """A series of QR codes as data URLs; none where they would be too many."""
-    from firmware_bridge.airgap import CodeSeries, Content, TooMuchForCodes, draw, series_of, version_of
-
     try:
         content = Content.PSBT if psbt else Content.TEXT
         texts = series_of(data, content, CodeSeries(series), CHARACTERS)
@@ -137,8 +144,6 @@ async def challenge(request: PageRequest) -> Response:
 
 def _code(challenge: shapes.AirgapChallenge) -> str:
     """The QR code of a message to sign, as Jade, SeedSigner, Krux and Specter-DIY read it."""
-    from firmware_bridge.airgap import draw
-
     return as_address(draw(f"signmessage {challenge.path} ascii:{challenge.challenge}"))
 
 
@@ -159,7 +164,7 @@ KINDS: Final = frozenset({"psbt", "text"})
 @dataclass
 class _Scan:
     kind: str
-    scanner: "Scanner"
+    scanner: Scanner
     began: float
 
 
@@ -172,10 +177,8 @@ class Scans:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _found: dict[str, _Scan] = field(default_factory=dict)
 
-    def of(self, scan_id: str, kind: str) -> tuple[str, "Scanner"]:
+    def of(self, scan_id: str, kind: str) -> tuple[str, Scanner]:
         """The scan of this id, or a new one where it has expired or is of another kind; with its id."""
-        from firmware_bridge.airgap import Content, Scanner
-
         known = self._found.get(scan_id)
         if known is not None and known.kind == kind and self.clock() - known.began < SCAN_SECONDS:
             return scan_id, known.scanner
@@ -193,8 +196,6 @@ class Scans:
 
 async def scan(request: PageRequest) -> Response:
     """Add one text. An unrelated code is reported and changes nothing. Raises InvalidRequest."""
-    from firmware_bridge.errors import BridgeError
-
     fields, scans = await request.fields(), request.request.app.state.scans
     kind, text = fields.one("kind"), fields.one("text")
     if kind not in KINDS:
@@ -214,11 +215,8 @@ async def scan(request: PageRequest) -> Response:
     return JSONResponse(progress, headers=dict(HEADERS))
 
 
-def _text_of(transfer: "Transfer", kind: str) -> str:
+def _text_of(transfer: Transfer, kind: str) -> str:
     """As the form takes it. Raises BridgeError."""
-    from firmware_bridge.airgap import BadTransfer
-    from firmware_bridge.airgap.handoff import decode_psbt
-
     if kind == "psbt":
         return b64encode(decode_psbt(transfer.data)).decode("ascii")
     try:

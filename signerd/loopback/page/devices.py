@@ -12,7 +12,7 @@ from signerd.api.devices import DevicesApi
 from signerd.errors import DeviceFailed, InvalidRequest, NoSuchDevice
 from signerd.loopback.page.home import saying
 from signerd.loopback.page.rendering import PageRequest, PageRoute, act, act_on, fragment, page, part
-from signerd.shapes import DeviceView, Registered, UnlockStep
+from signerd.shapes import DeviceView, UnlockStep
 
 # By DeviceState's values.
 STATES: Mapping[str, str] = MappingProxyType(
@@ -197,10 +197,6 @@ async def preview(request: PageRequest) -> Response:
     return fragment("devices/register_keys.html", preview=offer, **context)
 
 
-async def registered(_asked: PageRequest, done: Registered) -> Response:
-    return fragment("devices/registered.html", done=done)
-
-
 ROWS = (
     page("/devices", "devices/devices.html", "Devices", _listed),
     part(DEVICES, _listed),
@@ -213,5 +209,5 @@ ROWS = (
     PageRoute("POST", "/devices/{device_id}/questions/{question_id}", answer),
     PageRoute("GET", "/devices/{device_id}/register", register),
     PageRoute("POST", "/devices/{device_id}/register/keys", preview),
-    act("/devices/{device_id}/register", DevicesApi.register, registered),
+    act("/devices/{device_id}/register", DevicesApi.register, "devices/registered.html"),
 )

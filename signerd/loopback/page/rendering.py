@@ -204,12 +204,15 @@ def part(live: Live, context: MakesContext) -> PageRoute:
 
 
 def act(
-    path: str, call: "described[P, R]", shown: Callable[[PageRequest, R], Awaitable[Response]]
+    path: str, call: "described[P, R]", shown: str | Callable[[PageRequest, R], Awaitable[Response]]
 ) -> PageRoute:
-    """The form that makes one call of the API, and ``shown`` its answer."""
+    """The form that makes one call of the API. ``shown``: shows its answer, or the template that does, which
+    has it as ``done``.
+    """
 
     async def endpoint(request: PageRequest) -> Response:
-        return await shown(request, await request.call(call))
+        done = await request.call(call)
+        return fragment(shown, done=done) if isinstance(shown, str) else await shown(request, done)
 
     return PageRoute("POST", path, endpoint)
 

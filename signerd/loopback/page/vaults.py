@@ -9,10 +9,12 @@ from starlette.responses import Response
 
 from custody.common.pages.rendering import Live
 from custody.common.pages.serving import HTML, attachment
+from firmware_bridge.airgap import draw
 from multisig import MultisigError, ReceivedPsbt, vault_of_file, vault_of_psbt
 from signerd.api.described import described
 from signerd.api.vaults import VaultsApi
 from signerd.errors import InvalidRequest, NotPinned, UnknownVault
+from signerd.kit import document
 from signerd.loopback.page.airgap import as_address, pictures
 from signerd.loopback.page.home import saying
 from signerd.loopback.page.rendering import (
@@ -26,7 +28,7 @@ from signerd.loopback.page.rendering import (
     render,
     shaped,
 )
-from signerd.shapes import AddressPage, AddressShown, ImportedQuorum, VaultView
+from signerd.shapes import AddressPage, ImportedQuorum, VaultView
 from signerd.shapes.limits import USUAL_COUNT
 
 VAULTS = Live("vaults", "vaults/list.html", "/parts/vaults")
@@ -137,9 +139,6 @@ async def movements(request: PageRequest) -> Response:
 
 
 async def receive(request: PageRequest) -> Response:
-    # Imported at first use: rarely asked for.
-    from firmware_bridge.airgap import draw
-
     view = await vault_of(request)
     funds = await request.call(VaultsApi.vault_funds)
     return await request.page(
@@ -169,16 +168,12 @@ async def tokens(request: PageRequest) -> Response:
 
 async def kit(request: PageRequest) -> Response:
     """A download, to be opened as a local file: the document has its own policy and style."""
-    # Imported at first use: rarely asked for.
-    from signerd.kit.document import file_name
-    from signerd.kit.document import kit as document
-
     vault_id, journal = request.path_id("vault_id"), request.service.journal
     pin = journal.pin(vault_id)
     if pin is None:
         raise NotPinned(f"no vault '{vault_id}' is pinned here")
-    headers = attachment(file_name(pin))
-    return Response(document(pin, journal.now()), headers=headers, media_type=HTML)
+    headers = attachment(document.file_name(pin))
+    return Response(document.kit(pin, journal.now()), headers=headers, media_type=HTML)
 
 
 # What fits into a form within the guard's 64 KiB, where "+" and "/" of base64 take three bytes each.
@@ -300,10 +295,6 @@ async def _addresses(
     )
 
 
-async def shown(_asked: PageRequest, done: AddressShown) -> Response:
-    return fragment("vaults/shown.html", done=done)
-
-
 ROWS = (
     page("/vaults", "vaults/vaults.html", "Vaults", _listed),
     part(VAULTS, _listed),
@@ -322,7 +313,7 @@ ROWS = (
     PageRoute("POST", "/vaults/{vault_id}/pin/preview", preview),
     PageRoute("POST", "/vaults/{vault_id}/pin", pin),
     PageRoute("GET", "/vaults/{vault_id}/addresses", of_vault),
-    act("/vaults/{vault_id}/addresses/show", VaultsApi.show_vault_address, shown),
+    act("/vaults/{vault_id}/addresses/show", VaultsApi.show_vault_address, "vaults/shown.html"),
     PageRoute("GET", "/profile/addresses", of_profile),
-    act("/profile/addresses/show", VaultsApi.show_profile_address, shown),
+    act("/profile/addresses/show", VaultsApi.show_profile_address, "vaults/shown.html"),
 )

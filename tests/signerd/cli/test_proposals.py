@@ -163,7 +163,7 @@ def test_ctrl_c_while_the_device_waits_leaves_the_approval_which_is_followed_wit
         desk.on_loop(outer.bridge.gate.set)
         return following(*args)
 
-    monkeypatch.setattr("signerd.cli.progress.until_decided", interrupt)
+    monkeypatch.setattr("signerd.cli.proposals.until_decided", interrupt)
     ended = signerd("approve", "p-1", "--yes", state=desk.state)
     assert ended.status == Exit.INTERRUPTED
     assert "Your approval stands" in ended.err
@@ -171,7 +171,7 @@ def test_ctrl_c_while_the_device_waits_leaves_the_approval_which_is_followed_wit
     declined = signerd("reject", "p-1", state=desk.state)
     assert declined.status == Exit.NOT_DECIDED
     assert ("Say no on the device." in declined.err, declined.out) == (True, ""), "it asks nothing first"
-    monkeypatch.setattr("signerd.cli.progress.until_decided", pressed)
+    monkeypatch.setattr("signerd.cli.proposals.until_decided", pressed)
     ended = signerd("approve", "p-1", state=desk.state)
     assert ended.status == Exit.OK
     assert "the platform has your signature" in ended.out
