@@ -71,7 +71,7 @@ def fresh_name() -> str:
 
 @dataclass
 class PageAddress:
-    """The port over TCP, and why there is none. ``loopback.serve`` writes it, the status tells it.
+    """The port over TCP, and why there is none. ``loopback.serve`` sets both, the status tells it.
 
     ``name``: the page's host, new for each daemon. Another program may have had the port before, and what it
     left in a browser (a service worker, a cache) belongs to the origin that it had then (L15).
@@ -80,9 +80,6 @@ class PageAddress:
     port: int | None = None
     notes: tuple[str, ...] = ()
     name: str = field(default_factory=fresh_name)
-
-    def tell(self, port: int | None, notes: tuple[str, ...]) -> None:
-        self.port, self.notes = port, notes
 
     @property
     def url(self) -> str | None:

@@ -73,14 +73,17 @@ LOOK_EVERY_SECONDS = 3600.0
 # Enough for a journal of a gigabyte on a slow disk.
 CHILD_SECONDS = 1800.0
 GROUP = "backup"
-_CHILD = "signerd.backup.child"
 
 
 async def made_by_child(state: Path, section: BackupSection, seconds: float = CHILD_SECONDS) -> str | None:
-    """None where it was made; else why not."""
+    """None where it was made; else why not. By the command, in a process of its own, so that the libraries
+    and the copy do not stay in the daemon's memory.
+    """
+    file = f"{section.folder}/signerd-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.age"
+    words = ("--state", str(state), "backup", file, "--recipient", str(section.recipient))
     try:
         child = await asyncio.create_subprocess_exec(
-            *runtime.command(_CHILD, str(state), str(section.folder), str(section.recipient)),
+            *runtime.command("signerd", *words),
             pass_fds=runtime.passed(),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
@@ -100,8 +103,9 @@ async def made_by_child(state: Path, section: BackupSection, seconds: float = CH
             await child.wait()
     if child.returncode == 0:
         return None
-    lines = said.decode(errors="replace").strip().splitlines()
-    return plain(lines[-1]) if lines else "no reason given"
+    # Below the sentence stands its hint, further in.
+    lines = [line for line in said.decode(errors="replace").splitlines() if not line.startswith(" ")]
+    return plain(lines[-1].removeprefix("signerd: ")) if lines else "no reason given"
 
 
 async def back_up_on_schedule(

@@ -73,11 +73,6 @@ def back_up(
     return manifest, mark
 
 
-def file_name(now: datetime) -> str:
-    """The name of a scheduled backup."""
-    return f"signerd-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}.age"
-
-
 def make_backup(state: Path, now: datetime) -> tuple[Manifest, bytes]:
     """The manifest, and the bytes to encrypt.
 

@@ -2,6 +2,7 @@
 answer comes back. register --file, pin --enrolment-file: registering it, and enrolling a vault on it.
 """
 
+import shutil
 import sys
 from base64 import b64decode, b64encode
 from pathlib import Path
@@ -124,8 +125,6 @@ def written(content: bytes, name: str, out: Path, hint: str) -> Path:
 
 def _show(desk: Desk, content: bytes, series: str) -> None:
     """One code after the other, as large as the terminal takes."""
-    import shutil
-
     from firmware_bridge.airgap import CodeSeries, PictureFormat, TooMuchForCodes, draw, series_of, version_of
     from firmware_bridge.airgap.transfer import Content
 

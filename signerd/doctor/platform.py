@@ -8,7 +8,10 @@ from email.utils import parsedate_to_datetime
 from custody.common.exchange import HttpReply, HttpRequest, NoAnswer
 from custody.common.plain_http import PlainTransport, tls_for
 from custody.common.private_files import take
+from custody.common.session_store import SECRETS_FILE
+from signerd.account.secrets import SignerdKeyringStore
 from signerd.backup.schedule import last_backup, reminders
+from signerd.daemon.views import report_of_file
 from signerd.doctor.finding import DoctorFinding, Installation, note, of_error, trouble, unknown, well
 from signerd.errors import KeyringTimedOut, SecretsError, SignerdError
 from signerd.journal.storage import JOURNAL, LOCK, make_private, open_to_read
@@ -78,9 +81,6 @@ def session(installation: Installation) -> DoctorFinding:
 
 
 def secrets(installation: Installation) -> DoctorFinding:
-    from custody.common.session_store import SECRETS_FILE
-    from signerd.account.secrets import SignerdKeyringStore
-
     if installation.status is not None:
         return well(f"The session is kept in: {installation.status.secrets}.")
     if installation.config.secrets.store == "file":
@@ -157,8 +157,6 @@ def _held(installation: Installation) -> bool:
 
 
 def journal(installation: Installation) -> DoctorFinding:
-    from signerd.daemon.views import report_of_file
-
     if not (installation.state / JOURNAL).exists() and installation.status is None:
         return note("There is no journal yet.")
     report = report_of_file(installation.state)

@@ -1,5 +1,6 @@
 """From the daemon's errors to HWI's. Each stands at the class of the error or the outcome."""
 
+from custody.common.text import said
 from signerd.errors import DeviceFailed, HwiCode, SignerdError
 
 
@@ -28,6 +29,4 @@ def code_of(error: SignerdError) -> HwiCode:
 
 def in_words(error: SignerdError) -> str:
     """The error and its hint: HWI's form has one sentence for both."""
-    from custody.common.text import said
-
     return f"{said(error)} {error.hint}".strip()

@@ -31,6 +31,7 @@ from signerd.loopback.access.peers import Whose, peer_uid
 from signerd.loopback.access.sessions import PageSessions
 from signerd.loopback.answers import ROUTES, Context
 from signerd.loopback.binding import JSON, NOT_IN_THE_TABLE, UNFORESEEN, Called, Method, bind, route
+from signerd.loopback.description import describe
 from signerd.loopback.events import Streams
 from signerd.loopback.page import entering
 from signerd.loopback.page.entering import PageMount
@@ -95,9 +96,10 @@ async def serving(
         if port is not None:
             # Off the loop: it may ask which program has the port.
             listeners = await asyncio.to_thread(stack.enter_context, listening_ports(port))
-            service.page_address.tell(listeners.port, listeners.notes)
+            address = service.page_address
+            address.port, address.notes = listeners.port, listeners.notes
             if listeners.whose is not None and listeners.port is not None:
-                gate = PortGate(listeners.port, service.page_address.name, service.apps, seated, rates)
+                gate = PortGate(listeners.port, address.name, service.apps, seated, rates)
                 config = _config(
                     app, gate, _of_owner(listeners.whose), hosts_at(listeners.port, *LASTING_NAMES)
                 )
@@ -240,8 +242,6 @@ async def interface(_request: Request) -> Response:
 @cache
 def _described() -> bytes:
     """Cached, because it takes some tenths of a second and any caller may repeat the request (L11)."""
-    from signerd.loopback.description import describe
-
     return json.dumps(describe(ROUTES, PREFIX), separators=(",", ":")).encode()
 
 

@@ -8,7 +8,7 @@ from custody.common.pages.rendering import Live
 from signerd.api.account import EventsApi
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
 from signerd.errors import InvalidRequest
-from signerd.loopback.page.rendering import NOTES, PageRequest, PageRoute
+from signerd.loopback.page.rendering import NOTES, PageRequest, PageRoute, page
 from signerd.shapes import Happened, ProposalLine
 
 # Only the newest ended proposals are listed; History has all of them.
@@ -32,20 +32,16 @@ def _group(state: str) -> str:
     return "going" if state in ON_THE_WAY | DELIVERED - {"confirmed"} | {"received"} else "ended"
 
 
-async def _listed(request: PageRequest) -> tuple[Live, dict[str, Any]]:
+async def _listed(request: PageRequest) -> dict[str, Any]:
     ended = request.query("ended") == "1"
-    part = Live("proposals", "proposals/list.html", f"/parts/proposals?ended={int(ended)}")
-    return part, {"listed": _grouped(await request.service.proposals(ended=ended)), "ended": ended}
-
-
-async def home(request: PageRequest) -> Response:
-    part, listed = await _listed(request)
-    return await request.page("proposals/home.html", title="Proposals", here="/", part=part, **listed)
+    live = Live("proposals", "proposals/list.html", f"/parts/proposals?ended={int(ended)}")
+    groups = _grouped(await request.service.proposals(ended=ended))
+    return {"part": live, "listed": groups, "ended": ended}
 
 
 async def refreshed(request: PageRequest) -> Response:
-    part, listed = await _listed(request)
-    return request.part(part, **listed)
+    listed = await _listed(request)
+    return request.part(listed["part"], **listed)
 
 
 async def notes(request: PageRequest) -> Response:
@@ -85,7 +81,7 @@ async def said(request: PageRequest) -> Response:
 
 
 ROWS = (
-    PageRoute("GET", "/", home),
+    page("/", "proposals/home.html", "Proposals", _listed),
     PageRoute("GET", "/parts/proposals", refreshed),
     PageRoute("GET", "/parts/notes", notes),
     PageRoute("GET", "/said/{subject}", said),

@@ -118,5 +118,5 @@ async def test_a_child_that_cannot_says_why(tmp_path):
     state = remembering(tmp_path / "s")
     key = str(x25519.Identity.generate().to_public())
     section = BackupSection(folder=tmp_path / "absent", recipient=key)
-    assert "cannot be written" in await made_by_child(state, section)
+    assert await made_by_child(state, section) == f"{tmp_path / 'absent'} is not a folder."
     assert last_backup(state) is None
