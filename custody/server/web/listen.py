@@ -63,6 +63,13 @@ class BoundedProtocol(H11Protocol):
         super().data_received(data)
         self._look()
 
+    def send_400_response(self, msg: str) -> None:
+        """For what is no HTTP. The application's answer to its head would come second, and fail."""
+        super().send_400_response(msg)
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._expect(None, 0)
         super().connection_lost(exc)

@@ -8,6 +8,7 @@ from time import monotonic
 
 import pytest
 import uvicorn
+from h11 import LocalProtocolError
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
@@ -169,3 +170,22 @@ async def test_beyond_all_bounds_no_client_is_served(monkeypatch: pytest.MonkeyP
             assert await answer(reader) == b"HTTP/1.1 200 OKok"
         third, _ = await connect()
         assert await ended(third) == b""
+
+
+async def test_what_is_no_http_is_answered_once():
+    """The application refuses the head meanwhile, as it does without a token."""
+    faults = []
+
+    async def refusing(_scope, _receive, send):
+        try:
+            await send({"type": "http.response.start", "status": 401, "headers": [(b"content-length", b"0")]})
+            await send({"type": "http.response.body", "body": b""})
+        except LocalProtocolError as fault:
+            faults.append(fault)
+
+    async with served(app=refusing) as connect:
+        reader, writer = await connect()
+        head = b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
+        writer.write(head + b"zz\r\nabc\r\n0\r\n\r\n")
+        assert (await ended(reader)).startswith(b"HTTP/1.1 400 ")
+    assert faults == []
