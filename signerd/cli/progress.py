@@ -51,7 +51,7 @@ def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) 
                     return view
     raise DaemonNotRunning(
         "signerd stopped while your approval was on its way",
-        hint="It goes on where it was at the next `signerd run`.",
+        hint="It goes on at the next `signerd run`. If your device was asked already, approve again then.",
     )
 
 

@@ -240,7 +240,10 @@ release_page = template_view("proposals/release.html", proposal=proposal_of)
 def _what_it_pays(page: PageContext) -> Facts:
     proposal = proposal_of(page)
     pays = "; ".join(map("{} BTC to {}".format, map(btc, proposal.amounts_sats), proposal.recipients))
-    return (("Description", proposal.description or "none"), ("It would pay", pays or "nobody"))
+    facts = [("Description", proposal.description or "none"), ("It would pay", pays or "nobody")]
+    if before := proposal.replaces_psbt_id:
+        facts.append(("Earlier version", f"{before}: can be signed and sent again, unless it has ended"))
+    return facts
 
 
 def _signatures_are_out(page: PageContext) -> str:
@@ -259,9 +262,7 @@ def _signatures_are_out(page: PageContext) -> str:
 def _after_ending(ended: CancelPsbtResponse) -> str:
     if ended.coins_kept:
         return "It is cancelled. Signatures of it are out: take its coins back, or free them."
-    if ended.released_signatures:
-        return "Its coins are free. Do not pay again before it can no longer be sent."
-    return "It is cancelled. Its coins are free. The platform has no signature of it; a signer may hold one."
+    return f"It is cancelled. {ended.detail}"
 
 
 # --- proofs of control (BIP-322) ----------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from custody.server.errors import (
 )
 from custody.server.jobs.tidying import Sweep, end_due
 from custody.server.proposals.bounds import require_signers, require_thawed
-from custody.server.proposals.lifecycle import IS_INPUT, KINDS, Lifecycle, newer_than
+from custody.server.proposals.lifecycle import IS_INPUT, KINDS, Lifecycle, has_ended, members_of, newer_than
 from custody.server.rules import lifecycle
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import PLATFORM, Caller
@@ -74,7 +74,8 @@ def cancel_psbt(ctx: Ctx, request: CancelPsbtRequest) -> CancelPsbtResponse:
         proposal.keeps_coins = out > 0 and not request.release_coins and proposal.tx_type != TxType.PROOF
         proposal.failure_code, proposal.failure_reason = "cancelled", request.reason
         ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.CANCEL)
-        ctx.event(CANCELLED, proposal=proposal.id, signatures=out, kept=proposal.keeps_coins)
+        kept = proposal.keeps_coins or _other_version(ctx.db, proposal) is not None
+        ctx.event(CANCELLED, proposal=proposal.id, signatures=out, kept=kept)
     elif status is not Status.CANCELLED:
         said = f"The proposal is {status}; it can no longer be cancelled."
         if status in lifecycle.REPLACEABLE and TxType(proposal.tx_type) in KINDS:
@@ -133,8 +134,9 @@ def _proposal(ctx: Ctx, psbt_id: str) -> ProposalRow:
 
 def _answer(db: Session, caller: Caller, proposal: ProposalRow) -> CancelPsbtResponse:
     out = released_signatures(db, proposal)
-    newer = newer_than(db, proposal)
-    may_take_back = proposal.keeps_coins and TxType(proposal.tx_type) in KINDS and not newer
+    may_take_back = (
+        proposal.keeps_coins and TxType(proposal.tx_type) in KINDS and not newer_than(db, proposal)
+    )
     offered = may_take_back and _may_be_signed_back(db, caller, proposal)
     return CancelPsbtResponse(
         psbt_id=proposal.id,
@@ -142,7 +144,7 @@ def _answer(db: Session, caller: Caller, proposal: ProposalRow) -> CancelPsbtRes
         released_signatures=out,
         coins_kept=proposal.keeps_coins,
         self_spend_offered=offered,
-        detail=_in_words(proposal, out, newer[-1].id if newer else None, offered=offered),
+        detail=_in_words(proposal, out, _other_version(db, proposal), offered=offered),
     )
 
 
@@ -158,9 +160,17 @@ def _may_be_signed_back(db: Session, caller: Caller, proposal: ProposalRow) -> b
     return False
 
 
-def _in_words(proposal: ProposalRow, out: int, newer: str | None, *, offered: bool) -> str:
-    """``newer``: a version of it that holds its coins."""
-    whose = f"its coins are those of the newer version {newer}" if newer else "its coins are free"
+def _other_version(db: Session, proposal: ProposalRow) -> str | None:
+    """The newest other version that has not ended, and holds its coins."""
+    if proposal.replaces_id is None and proposal.replaced_by_id is None:
+        return None
+    others = (each for each in reversed(members_of(db, proposal.family_id)) if each.id != proposal.id)
+    return next((each.id for each in others if not has_ended(each)), None)
+
+
+def _in_words(proposal: ProposalRow, out: int, other: str | None, *, offered: bool) -> str:
+    """``other``: the version of it that holds its coins."""
+    whose = f"its coins are those of the version {other}, which goes on" if other else "its coins are free"
     if proposal.tx_type == TxType.PROOF:
         return f"It held no coins. {out} of {proposal.m} signatures of the proof are out."
     if not out:

@@ -105,7 +105,7 @@ class TestABump:
         assert coins(desk, first) < coins(desk, second)
         assert locked(desk) == dict.fromkeys(coins(desk, second), first)
         assert lets_through(desk, second, [first])
-        ok(cancel(desk, second))
+        assert f"those of the version {first}, which goes on" in ok(cancel(desk, second))["detail"]
         assert set(locked(desk)) == coins(desk, first)
         third = made(bump(desk, first, fee_rate="250"))
         assert coins(desk, second) < coins(desk, third)
