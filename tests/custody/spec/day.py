@@ -140,7 +140,7 @@ def pay(day: Day, contract_id: str) -> None:
     day.desk.sign_off(made["psbt_id"])
     day.desk.settle()
     assert day.desk.proposal(made["psbt_id"])["txid"]
-    for limit in (day.tokens.limit, day.tokens.limit_role):
+    for limit in (day.desk.limit, day.desk.limit_role):
         limit("0.00001")
         again = day.desk.admin.post(API + "create-psbt", body)
         day.refused("a movement breaches a role limit or vault limit", again)

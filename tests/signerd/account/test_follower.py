@@ -155,7 +155,7 @@ async def test_f_what_is_forgotten_while_others_are_judged_ends_no_task(prepared
 
         def judged(psbt_id: str) -> tuple[News, ...]:
             found = real(psbt_id)
-            if psbt_id == "p-1":
+            if journal.is_followed("p-2"):
                 forget()
             return found
 

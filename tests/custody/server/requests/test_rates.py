@@ -53,7 +53,8 @@ def test_a_bounded_number_of_keys_is_remembered(clock: Clock, monkeypatch: pytes
     assert list(buckets._buckets) == [7, 8, 9]
 
 
-def test_what_was_spent_comes_back_as_time_passes_up_to_a_burst(buckets: Throttle, clock: Clock) -> None:
+def test_what_was_spent_comes_back_as_time_passes_up_to_a_burst(clock: Clock) -> None:
+    buckets = Throttle(clock, limit=60)
     assert buckets.wait(ALICE) == 0
     buckets.spend(ALICE, 60)
     assert buckets.wait(ALICE) == SHORTEST_WAIT
