@@ -128,3 +128,24 @@ class TestEvent:
     def test_facts_that_were_altered_are_none(self, text: object) -> None:
         assert stored_facts(text) == {}
         assert stored_facts('{"a":1}') == {"a": 1}
+
+
+def test_the_chain_hashes_as_exports_that_were_made_say():
+    row = AuditRow(
+        event_uid="event-1",
+        chain_id="workspace:7",
+        position=1,
+        org_uid="3",
+        workspace_uid="7",
+        timestamp="2026-01-02T03:04:05.678Z",
+        category="SIGNING",
+        action="SIGNATURE_SUBMITTED",
+        description="A signature of „p-1“ was submitted",
+        facts='{"proposal":"p-1"}',
+        user_uuid=5,
+        user_name="Alice",
+        role_uid="2",
+        trace_id="trace",
+    )
+    digest = "fa2d7ba1cde26d66938d71e637981146ecfc944d136af1f668ca324daea79248"
+    assert event_hash(GENESIS, row).hex() == digest
