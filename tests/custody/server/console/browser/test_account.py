@@ -13,8 +13,9 @@ def test_the_link_of_a_reset_mail_fills_the_token_in(window):
     page.get_by_role("button", name="Mail a token").click()
     expect(page.get_by_role("status")).to_be_visible()
     token = mailed_token(desk.world)
+    # From another page, as from a mail: on this one a link with a fragment loads nothing.
+    page.goto("about:blank")
     page.goto(f"/console/reset-password#token={token}")
-    page.reload()
     expect(page.get_by_label("The token of the mail")).to_have_value(token)
     assert token not in page.url
     window.judge(page, "reset-password")
