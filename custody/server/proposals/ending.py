@@ -65,7 +65,7 @@ def cancel_psbt(ctx: Ctx, request: CancelPsbtRequest) -> CancelPsbtResponse:
     StateConflict (it may still be mined).
     """
     proposal = _proposal(ctx, request.psbt_id)
-    status = Status(proposal.status)
+    status, other = Status(proposal.status), _other_version(ctx.db, proposal)
     # Signed, and only to be mined if a vanished deposit returns. No self-spend takes it back where all its
     # coins are gone.
     is_sent = status in {Status.STALLED, Status.BROADCASTING}
@@ -74,7 +74,7 @@ def cancel_psbt(ctx: Ctx, request: CancelPsbtRequest) -> CancelPsbtResponse:
         proposal.keeps_coins = out > 0 and not request.release_coins and proposal.tx_type != TxType.PROOF
         proposal.failure_code, proposal.failure_reason = "cancelled", request.reason
         ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.CANCEL)
-        kept = proposal.keeps_coins or _other_version(ctx.db, proposal) is not None
+        kept = proposal.keeps_coins or other is not None
         ctx.event(CANCELLED, proposal=proposal.id, signatures=out, kept=kept)
     elif status is not Status.CANCELLED:
         said = f"The proposal is {status}; it can no longer be cancelled."
@@ -84,7 +84,7 @@ def cancel_psbt(ctx: Ctx, request: CancelPsbtRequest) -> CancelPsbtResponse:
     elif request.release_coins and proposal.keeps_coins:
         ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.RELEASED)
         ctx.event(RELEASED, proposal=proposal.id)
-    return _answer(ctx.db, ctx.caller, proposal)
+    return _answer(ctx.db, ctx.caller, proposal, other)
 
 
 def proposal_expiries(store: Store, clock: Clock, audit: AuditLog, states: Lifecycle) -> tuple[Sweep, Sweep]:
@@ -132,7 +132,7 @@ def _proposal(ctx: Ctx, psbt_id: str) -> ProposalRow:
     )
 
 
-def _answer(db: Session, caller: Caller, proposal: ProposalRow) -> CancelPsbtResponse:
+def _answer(db: Session, caller: Caller, proposal: ProposalRow, other: str | None) -> CancelPsbtResponse:
     out = released_signatures(db, proposal)
     may_take_back = (
         proposal.keeps_coins and TxType(proposal.tx_type) in KINDS and not newer_than(db, proposal)
@@ -144,7 +144,7 @@ def _answer(db: Session, caller: Caller, proposal: ProposalRow) -> CancelPsbtRes
         released_signatures=out,
         coins_kept=proposal.keeps_coins,
         self_spend_offered=offered,
-        detail=_in_words(proposal, out, _other_version(db, proposal), offered=offered),
+        detail=_in_words(proposal, out, other, offered=offered),
     )
 
 
