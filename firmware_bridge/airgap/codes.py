@@ -4,9 +4,7 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum, unique
 from io import BytesIO, StringIO
 from itertools import islice
-from typing import Final
-
-import segno
+from typing import Any, Final
 
 from firmware_bridge.airgap import bbqr, handoff, ur
 from firmware_bridge.airgap.transfer import (
@@ -60,7 +58,9 @@ def version_of(texts: Iterable[str]) -> int:
     return int(_make(max(texts, key=len), None).version)
 
 
-def _make(text: str, version: int | None) -> segno.QRCode:
+def _make(text: str, version: int | None) -> Any:
+    import segno  # Here: a daemon that draws no code does not load it.
+
     return segno.make(text, error=_LEVEL, version=version, micro=False, boost_error=False)
 
 

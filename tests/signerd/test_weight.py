@@ -30,6 +30,7 @@ LEFT_OUT = (
     "keyring",
     "cryptography",
     "argon2",
+    "segno",
     "dbus_fast",
     "prometheus_client",
     "signerd.demo",
