@@ -224,7 +224,10 @@ def require_in_limits(ctx: Ctx, vault: VaultRow, movement: OutgoingAmount | Outg
         if isinstance(movement, OutgoingTokens):
             usage = token_usage_of_member(db, workspace_id, ctx.caller.user_id, since, movement)
         else:
-            usage = usage_of_member(db, workspace_id, ctx.caller.user_id, since, movement.family_id)
+            enough = policy.limit - movement.amount
+            usage = usage_of_member(
+                db, workspace_id, ctx.caller.user_id, since, movement.family_id, enough=enough
+            )
         if not fits(policy, usage, movement.amount):
             raise _refused(RoleLimitExceeded, "your role's", policy, usage, movement)
     policy = _in_units(policies.of(vault), movement)
@@ -234,7 +237,7 @@ def require_in_limits(ctx: Ctx, vault: VaultRow, movement: OutgoingAmount | Outg
     if isinstance(movement, OutgoingTokens):
         usage = token_usage_of_vault(db, vault.id, since, movement)
     else:
-        usage = usage_of_vault(db, vault.id, since, movement.family_id)
+        usage = usage_of_vault(db, vault.id, since, movement.family_id, enough=policy.limit - movement.amount)
     if not fits(policy, usage, movement.amount):
         raise _refused(VaultLimitExceeded, "the vault's", policy, usage, movement)
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from sqlalchemy import (
     ColumnElement,
@@ -19,8 +19,10 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    true,
 )
 from sqlalchemy.orm import Session
+from sqlalchemy.sql.elements import SQLCoreOperations
 
 from custody.schemas.proposals import TxType
 from custody.server.proposals.lifecycle import holds_coins_clause
@@ -37,11 +39,12 @@ from custody.server.store.models import (
     VaultRow,
     WatchedScriptRow,
 )
-from custody.server.store.store import read_once
+from custody.server.store.store import is_snapshot, read_once
 from custody.server.vaults.stored import ADDRESS_INDEX, address_script
 from multisig import RECEIVE, sats
 from multisig.tokens import Function
 
+_SINCE = ProposalRow.created_at >= bindparam("since")
 _ENDED = tuple(sorted(status.value for status in ENDED))
 
 
@@ -72,18 +75,27 @@ def role_of(db: Session, access: WorkspaceAccess) -> RoleRow:
 
 
 def usage_of_member(
-    db: Session, workspace_id: int, user_id: int, since: datetime, family_id: str | None = None
+    db: Session,
+    workspace_id: int,
+    user_id: int,
+    since: datetime,
+    family_id: str | None = None,
+    *,
+    enough: int | None = None,
 ) -> Usage:
     """What the member proposed in the workspace since then, in any role. ``family_id``: the family of a new
-    version.
+    version. ``enough``: under the write lock an upper bound up to this amount may take its place.
     """
     whose = {"workspace_id": workspace_id, "user_id": user_id, "since": since, "family_id": family_id}
-    return read_once(db, ("usage of member", *whose.values()), lambda: _usage(db, _OF_MEMBER, whose))
+    key = ("usage of member", *whose.values())
+    return read_once(db, key, lambda: _usage(db, _OF_MEMBER, whose, enough))
 
 
-def usage_of_vault(db: Session, vault_id: str, since: datetime, family_id: str | None = None) -> Usage:
-    """What was proposed from the vault since then, by any member."""
-    return _usage(db, _OF_VAULT, {"vault_id": vault_id, "since": since, "family_id": family_id})
+def usage_of_vault(
+    db: Session, vault_id: str, since: datetime, family_id: str | None = None, *, enough: int | None = None
+) -> Usage:
+    """What was proposed from the vault since then, by any member. ``enough``: as in `usage_of_member`."""
+    return _usage(db, _OF_VAULT, {"vault_id": vault_id, "since": since, "family_id": family_id}, enough)
 
 
 def usages_of_vaults(db: Session, starts: Mapping[str, datetime]) -> dict[str, Usage]:
@@ -102,9 +114,22 @@ def _by_start(starts: Mapping[str, datetime]) -> dict[datetime, list[str]]:
     return by_start
 
 
-def _usage(db: Session, sums: Select[int | None, int | None], whose: Mapping[str, object]) -> Usage:
+class _Sums(NamedTuple):
+    """``all_proposals``: an upper bound of what ``families`` counts. An index covers it: of 10,000 proposals
+    it takes 2 ms, and the families 30 ms, while others wait for the write lock.
+    """
+
+    all_proposals: Select[int | None]
+    families: Select[int | None, int | None]
+
+
+def _usage(db: Session, sums: _Sums, whose: Mapping[str, object], enough: int | None) -> Usage:
     """What other families moved, and what the family ``family_id`` did, if given."""
-    others, held = db.execute(sums, whose).one()
+    if enough is not None and not is_snapshot(db):
+        most = int(db.scalar(sums.all_proposals, whose) or 0)
+        if most <= enough:
+            return Usage(most)
+    others, held = db.execute(sums.families, whose).one()
     return Usage(others=int(others or 0), held=int(held or 0))
 
 
@@ -113,17 +138,23 @@ def _families(whose: ColumnElement[bool]) -> Subquery:
     amount = func.max(case((counts(), ProposalRow.movement_sats), else_=0))
     return (
         select(ProposalRow.vault_id, ProposalRow.family_id, amount.label("sats"))
-        .where(whose, ProposalRow.created_at >= bindparam("since"))
+        .where(whose, _SINCE)
         .group_by(ProposalRow.vault_id, ProposalRow.family_id)
         .subquery()
     )
 
 
-def _sums(whose: ColumnElement[bool]) -> Select[int | None, int | None]:
-    families = _families(whose).c
+def _sums(whose: ColumnElement[bool], counted: SQLCoreOperations[bool]) -> _Sums:
+    """``counted``: which of these count at all."""
+    families = _families(and_(whose, counted)).c
     is_own = families.family_id == bindparam("family_id")
-    return select(
-        func.sum(case((is_own, 0), else_=families.sats)), func.sum(case((is_own, families.sats), else_=0))
+    return _Sums(
+        select(func.sum(ProposalRow.movement_sats)).where(
+            whose, ProposalRow.created_at >= bindparam("since")
+        ),
+        select(
+            func.sum(case((is_own, 0), else_=families.sats)), func.sum(case((is_own, families.sats), else_=0))
+        ),
     )
 
 
@@ -155,10 +186,10 @@ _OF_MEMBER = _sums(
     and_(
         ProposalRow.workspace_id == bindparam("workspace_id"),
         ProposalRow.created_by == bindparam("user_id"),
-        ProposalRow.counts_for_role,
-    )
+    ),
+    ProposalRow.counts_for_role,
 )
-_OF_VAULT = _sums(ProposalRow.vault_id == bindparam("vault_id"))
+_OF_VAULT = _sums(ProposalRow.vault_id == bindparam("vault_id"), true())
 _EACH = _families(ProposalRow.vault_id.in_(bindparam("vault_ids", expanding=True))).c
 _OF_EACH = select(_EACH.vault_id, func.sum(_EACH.sats)).group_by(_EACH.vault_id)
 
@@ -269,7 +300,7 @@ def _token_calls(whose: ColumnElement[bool], functions: Iterable[Function]) -> S
         select(ProposalRow.family_id)
         .where(
             whose,
-            ProposalRow.created_at >= bindparam("since"),
+            _SINCE,
             ProposalRow.tx_type == TxType.CALL.value,
             counts(),
         )

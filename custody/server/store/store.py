@@ -91,6 +91,11 @@ def read_each(
     return {each: kept[kind, each] for each in wanted if (kind, each) in kept}
 
 
+def is_snapshot(db: Session) -> bool:
+    """Whether it only reads, so that nobody waits for it."""
+    return _READ in db.info
+
+
 def keep(db: Session, key: Hashable, value: object) -> None:
     """What was read already, for `read_once` in the same snapshot."""
     db.info.get(_READ, {})[key] = value

@@ -145,6 +145,13 @@ class Life:
         every = usages_of_vaults(self.db, {"v": START, "another": START, "later": START + timedelta(days=1)})
         assert [usage.used for usage in every.values()] == [expected, 0, 0]
         assert usage_of_member(self.db, self.workspace_id, 1, START).used == expected
+        for enough in (expected - 1, expected, 2 * expected):
+            for bound in (
+                usage_of_vault(self.db, "v", START, enough=enough),
+                usage_of_member(self.db, self.workspace_id, 1, START, enough=enough),
+            ):
+                assert bound.used >= expected
+                assert (bound.used <= enough) is (expected <= enough)
         for each in families:
             largest = max(row.amount for row in counted if row.family == each)
             usage = usage_of_vault(self.db, "v", START, each)
