@@ -2,10 +2,10 @@
 movements; each also as a CSV file for a spreadsheet. ``custody audit tail``: the end of a workspace's log.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +15,7 @@ import click
 from custody.cli.access import Access, in_workspace
 from custody.cli.common import Amount, fail, give, give_list
 from custody.cli.vaults import vault, vault_of
-from custody.common.private_files import PRIVATE_FILE
+from custody.common.private_files import write_private
 from custody.common.spreadsheets import (
     COIN_COLUMNS,
     MOVEMENT_COLUMNS,
@@ -37,15 +37,19 @@ STATES: Final = ("spendable", "reserved", "unconfirmed", "immature")
 PAGE: Final = 500
 MOST_ENTRIES: Final = 500
 MOST_LINES: Final = 10_000
-Time = click.DateTime(("%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"))
+time_option = partial(
+    click.option,
+    type=click.DateTime(("%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ")),
+    callback=lambda _context, _option, moment: moment and moment.replace(tzinfo=UTC),
+)
 csv_option = click.option(
     "--csv", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write all of it to this file."
 )
 lines_option = click.option(
     "--lines", "-n", "count", default=50, type=click.IntRange(1, MOST_LINES), help="How many to show."
 )
-least_option = click.option("--min", "least", type=Amount(), help="Of at least so much, like 0.1BTC.")
-most_option = click.option("--max", "most", type=Amount(), help="Of so much at most.")
+least_option = click.option("--min", "min_sats", type=Amount(), help="Of at least so much, like 0.1BTC.")
+most_option = click.option("--max", "max_sats", type=Amount(), help="Of so much at most.")
 
 
 def _movement_row(one: "VaultMovement") -> tuple[str, ...]:
@@ -113,8 +117,8 @@ TOKENS = _History(
 
 @vault.command("history")
 @click.argument("given", metavar="VAULT")
-@click.option("--from", "since", type=Time, help="From this day or time on, in UTC: 2026-05-01.")
-@click.option("--to", "until", type=Time, help="Before this day or time.")
+@time_option("--from", "from_time", help="From this day or time on, in UTC: 2026-05-01.")
+@time_option("--to", "to_time", help="Before this day or time.")
 @click.option("--kind", type=click.Choice(KINDS), help="Only those.")
 @click.option("--status", type=click.Choice(("confirmed", "pending")), help="Only those.")
 @least_option
@@ -128,20 +132,8 @@ TOKENS = _History(
 @lines_option
 @csv_option
 @in_workspace
-def history_command(
-    access: Access,
-    /,
-    given: str,
-    since: datetime | None,
-    until: datetime | None,
-    least: int | None,
-    most: int | None,
-    count: int,
-    file: Path | None,
-    **filters: Any,
-) -> None:
+def history_command(access: Access, /, given: str, count: int, file: Path | None, **filters: Any) -> None:
     """Show what happened to a vault, the newest first, with the balance after each movement."""
-    filters |= {"from_time": _utc(since), "to_time": _utc(until), "min_sats": least, "max_sats": most}
     _give(access, given, MOVEMENTS, filters, count, file)
 
 
@@ -154,18 +146,8 @@ def history_command(
 @lines_option
 @csv_option
 @in_workspace
-def coins_command(
-    access: Access,
-    /,
-    given: str,
-    least: int | None,
-    most: int | None,
-    count: int,
-    file: Path | None,
-    **filters: Any,
-) -> None:
+def coins_command(access: Access, /, given: str, count: int, file: Path | None, **filters: Any) -> None:
     """Show the coins that a vault has not spent, the largest first, and what holds each."""
-    filters |= {"min_sats": least, "max_sats": most}
     _give(access, given, COINS, filters, count, file)
 
 
@@ -175,11 +157,9 @@ def coins_command(
 @lines_option
 @csv_option
 @in_workspace
-def tokens_command(
-    access: Access, /, given: str, contract_uid: int | None, count: int, file: Path | None
-) -> None:
+def tokens_command(access: Access, /, given: str, count: int, file: Path | None, **filters: Any) -> None:
     """Show what a vault received and gave of tokens, the newest first, with what it held after each."""
-    _give(access, given, TOKENS, {"contract_uid": contract_uid}, count, file)
+    _give(access, given, TOKENS, filters, count, file)
 
 
 @click.command("tail")
@@ -230,26 +210,19 @@ def _entries(
         cursor = page.next_cursor
 
 
-def _utc(moment: datetime | None) -> datetime | None:
-    return None if moment is None else moment.replace(tzinfo=UTC)
-
-
 def _write(file: Path, columns: Columns, records: Iterable[Any]) -> None:
     """Written whole or not at all, readable by its owner alone; one page at a time is in memory."""
-    fresh = file.with_name(file.name + ".new")
+    # The header is no row.
     written = -1
+
+    def lines() -> Iterator[bytes]:
+        nonlocal written
+        for line in csv_of(columns, records):
+            written += 1
+            yield line.encode()
+
     try:
-        fresh.unlink(missing_ok=True)
-        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as lines:
-                for line in csv_of(columns, records):
-                    lines.write(line)
-                    written += 1
-            fresh.replace(file)
-        except BaseException:
-            fresh.unlink(missing_ok=True)
-            raise
+        write_private(file, lines())
     except OSError as error:
         fail(f"{file} cannot be written: {error.strerror}", "Name another file with --csv.")
     give({"file": str(file), "rows": written}, f"{count(written, 'row is', 'rows are')} in {file}.")

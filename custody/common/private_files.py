@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -60,18 +61,20 @@ def read_bounded(path: Path, most: int) -> bytes:
     return content
 
 
-def write_private(path: Path, content: bytes) -> None:
-    """Replace a file atomically, readable by its owner only, and synced to disk when this returns."""
+def write_private(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Replace a file atomically, readable by its owner only, and synced to disk when this returns.
+    ``content``: whole, or in pieces that are written as they come.
+    """
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, PRIVATE_FILE)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            file.writelines([content] if isinstance(content, bytes) else content)
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)
-    except OSError:
+    except BaseException:
         fresh.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
