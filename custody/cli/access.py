@@ -54,17 +54,16 @@ class NamedWorkspace:
 
 
 def chosen(
-    given: str, candidates: Iterable[NamedRecord], kind: str, hint: str, *, unseen: bool = False
-) -> str:
-    """The id of the candidate that a person named. ``hint``: which command lists them. ``unseen``: no person
-    checks what was found (``--yes``), so the beginning of an id is not enough.
+    given: str, candidates: Iterable[NamedRecord[T]], kind: str, hint: str, *, unseen: bool = False
+) -> T:
+    """The record that a person named. ``hint``: which command lists them. ``unseen``: no person checks what
+    was found (``--yes``), so the beginning of an id is not enough.
 
     Raises:
         Stop: none matches, or several do.
     """
-    known = list(candidates)
     try:
-        match = named(given, known, kind)
+        match = named(given, candidates, kind)
     except Ambiguous as error:
         raise Stop(str(error), error.hint, Exit.NOT_DECIDED) from None
     if match is None:
@@ -76,7 +75,7 @@ def chosen(
             f"'{given}' is {match.id}: {match.words}",
             Exit.USAGE,
         )
-    return match.id
+    return match.record
 
 
 def workspaces(client: "Client") -> list[NamedWorkspace]:
@@ -113,9 +112,8 @@ def workspace_named(client: "Client", given: str | None) -> NamedWorkspace:
         fail("this account is in no workspace", "Ask an administrator for an invitation.", Exit.NOT_DECIDED)
     if given is None:
         return known[0]
-    candidates = [NamedRecord(str(one.workspace_id), (one.name,), one.words) for one in known]
-    wanted = chosen(given, candidates, "workspace", "custody whoami lists them.")
-    return next(one for one in known if str(one.workspace_id) == wanted)
+    candidates = [NamedRecord(str(one.workspace_id), (one.name,), one.words, one) for one in known]
+    return chosen(given, candidates, "workspace", "custody whoami lists them.")
 
 
 @dataclass(frozen=True)
@@ -131,12 +129,9 @@ class Access:
     def workspace_id(self) -> int:
         return self.workspace.workspace_id
 
-    def pick(
-        self, given: str, candidates: Iterable[T], candidate: Callable[[T], NamedRecord], kind: str, hint: str
-    ) -> T:
-        """The one that a person named. Raises Stop, as ``chosen``."""
-        known = {candidate(one).id: one for one in candidates}
-        return known[chosen(given, map(candidate, known.values()), kind, hint, unseen=self.yes)]
+    def pick(self, given: str, candidates: Iterable[NamedRecord[T]], kind: str, hint: str) -> T:
+        """The record that a person named. Raises Stop, as ``chosen``."""
+        return chosen(given, candidates, kind, hint, unseen=self.yes)
 
     def request(self, call: Callable[[Input], Any], **given: Any) -> Input:
         """The request of a method of the client; it names this workspace. Raises ValidationError

@@ -89,12 +89,11 @@ def decline_command(access: Access, given: str, reason: str | None) -> None:
 
 def _change_of(access: Access, given: str) -> "Change":
     """Raises Stop."""
-
-    def candidate(one: "Change") -> NamedRecord:
-        return NamedRecord(one.change_id, (), f"{_what(one)} of {one.asked_by_name}")
-
-    changes = access.client.changes(workspace_id=access.workspace_id)
-    return access.pick(given, changes, candidate, "change", "custody change list lists them.")
+    known = [
+        NamedRecord(one.change_id, (), f"{_what(one)} of {one.asked_by_name}", one)
+        for one in access.client.changes(workspace_id=access.workspace_id)
+    ]
+    return access.pick(given, known, "change", "custody change list lists them.")
 
 
 def _what(one: "Change") -> str:

@@ -33,22 +33,18 @@ def people_of(access: Access) -> dict[str, str]:
 
 def members_of(access: Access, given: Iterable[str]) -> "list[Member]":
     """Each by an id, an e-mail address or a name. Raises Stop."""
-
-    def candidate(one: "Member") -> NamedRecord:
-        return NamedRecord(str(one.uuid), (one.email, full_name(one)), f"{full_name(one)} <{one.email}>")
-
-    known = access.client.members(access.workspace_id)
-    return [access.pick(one, known, candidate, "member", "custody member list lists them.") for one in given]
+    known = [
+        NamedRecord(str(one.uuid), (one.email, full_name(one)), f"{full_name(one)} <{one.email}>", one)
+        for one in access.client.members(access.workspace_id)
+    ]
+    return [access.pick(one, known, "member", "custody member list lists them.") for one in given]
 
 
 def role_of(access: Access, given: str) -> "RoleDetails":
     """Raises Stop."""
-
-    def candidate(one: "RoleDetails") -> NamedRecord:
-        return NamedRecord(str(one.role_id), (one.name,), f"'{one.name}'")
-
     roles = access.client.roles(access.workspace_id)
-    return access.pick(given, roles, candidate, "role", "custody limit list lists them.")
+    known = [NamedRecord(str(one.role_id), (one.name,), f"'{one.name}'", one) for one in roles]
+    return access.pick(given, known, "role", "custody limit list lists them.")
 
 
 @click.group("member")

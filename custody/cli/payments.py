@@ -190,8 +190,7 @@ def _payment(
 
 
 def _from_book(sats: int, whom: str, book: "Sequence[WhitelistAddress]", *, unseen: bool) -> PaymentLine:
-    known = {str(one.uid): one for one in book}
-    candidates = [NamedRecord(key, (one.name,), f"'{one.name}', {one.address}") for key, one in known.items()]
+    known = [NamedRecord(str(one.uid), (one.name,), f"'{one.name}', {one.address}", one) for one in book]
     hint = "It is not an address either. Check it, or have it added to the address book."
-    entry = known[chosen(whom, candidates, "recipient", hint, unseen=unseen)]
+    entry = chosen(whom, known, "recipient", hint, unseen=unseen)
     return PaymentLine(sats, entry.address, entry.name)

@@ -171,11 +171,11 @@ def lines_of(one: "Proposal") -> Iterator[str]:
 
 def proposal_of(access: Access, given: str) -> "Proposal":
     """Looked for among the proposals under way first, then among the ended ones. Raises Stop."""
-    known = {one.psbt_id: one for one in proposals_of(access, OPEN)}
-    if not any(key.startswith(given.strip().lower()) for key in known):
-        known = {one.psbt_id: one for one in proposals_of(access, ENDED)}
-    candidates = [NamedRecord(key, (), title_of(one)) for key, one in known.items()]
-    return known[chosen(given, candidates, "proposal", "custody proposals --all lists them.")]
+    listed = list(proposals_of(access, OPEN))
+    if not any(one.psbt_id.startswith(given.strip().lower()) for one in listed):
+        listed = list(proposals_of(access, ENDED))
+    known = [NamedRecord(one.psbt_id, (), title_of(one), one) for one in listed]
+    return chosen(given, known, "proposal", "custody proposals --all lists them.")
 
 
 @click.group("proposal")
@@ -294,10 +294,8 @@ def _proofs(access: Access) -> "list[Proposal]":
 
 
 def _proof(access: Access, given: str) -> "Proposal":
-    def candidate(one: "Proposal") -> NamedRecord:
-        return NamedRecord(one.psbt_id, (), one.description or "")
-
-    return access.pick(given, _proofs(access), candidate, "proof", "custody proof list lists them.")
+    known = [NamedRecord(one.psbt_id, (), one.description or "", one) for one in _proofs(access)]
+    return access.pick(given, known, "proof", "custody proof list lists them.")
 
 
 def _signed(one: "Proposal") -> str:

@@ -20,14 +20,9 @@ _HEADER = ("ID", "NAME", "STATUS", "MAY", "FROM", "UNTIL", "MADE BY", "LAST USED
 
 def account_of(access: Access, given: str) -> "ServiceAccount":
     """Raises Stop."""
-
-    def candidate(one: "ServiceAccount") -> NamedRecord:
-        return NamedRecord(str(one.service_account_id), (one.name,), f"'{one.name}'")
-
     accounts = access.client.service_accounts(access.workspace_id)
-    return access.pick(
-        given, accounts, candidate, "service account", "custody service-account list shows them."
-    )
+    known = [NamedRecord(str(one.service_account_id), (one.name,), f"'{one.name}'", one) for one in accounts]
+    return access.pick(given, known, "service account", "custody service-account list shows them.")
 
 
 @click.group("service-account")

@@ -37,12 +37,9 @@ given_vault = click.argument("given", metavar="VAULT", help="Its id, the beginni
 
 def vault_of(access: Access, given: str) -> "Vault":
     """Raises Stop."""
-
-    def candidate(one: "Vault") -> NamedRecord:
-        return NamedRecord(one.id, (one.name,), f"'{one.name}', {one.m} of {one.n}")
-
     vaults = access.client.list_wallets(workspace_id=access.workspace_id)
-    return access.pick(given, vaults, candidate, "vault", "custody vault list lists them.")
+    known = [NamedRecord(one.id, (one.name,), f"'{one.name}', {one.m} of {one.n}", one) for one in vaults]
+    return access.pick(given, known, "vault", "custody vault list lists them.")
 
 
 @click.group("vault")

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 from custody.common.text import name_key
 
+T = TypeVar("T")
 # Fewer characters of an id may be a typing mistake.
 LEAST: Final = 4
 # How many candidates the error about an ambiguous name lists.
@@ -21,18 +22,19 @@ _NUMBERED: Final = re.compile(r"(.+?)(?: ([0-9]{1,6}))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class NamedRecord:
-    """``names``: each of them finds it. ``words``: its description, shown beside the id."""
+class NamedRecord(Generic[T]):
+    """``names``: each of them finds the record. ``words``: its description, shown beside the id."""
 
     id: str
     names: tuple[str, ...]
     words: str
+    record: T
 
 
 class Ambiguous(Exception):
     """Several could be meant; ``hint`` lists them."""
 
-    def __init__(self, given: str, matches: Sequence[NamedRecord], kind: str) -> None:
+    def __init__(self, given: str, matches: Sequence[NamedRecord[Any]], kind: str) -> None:
         super().__init__(f"'{given}' could be any of {len(matches)} {kind}s")
         lines = [f"    {candidate.id}  {candidate.words}" for candidate in matches[:MOST_LISTED]]
         more = [f"    and {len(matches) - MOST_LISTED} more"] if len(matches) > MOST_LISTED else []
@@ -48,7 +50,7 @@ def next_name(name: str, taken: Iterable[str]) -> str:
     return next(each for each in following if name_key(each) not in keys)
 
 
-def named(given: str, candidates: Iterable[NamedRecord], kind: str) -> NamedRecord | None:
+def named(given: str, candidates: Iterable[NamedRecord[T]], kind: str) -> NamedRecord[T] | None:
     """The candidate that ``given`` names, or None. Raises Ambiguous."""
     known = {candidate.id: candidate for candidate in candidates}
     if given in known:

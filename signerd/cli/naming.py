@@ -7,7 +7,7 @@ else has it as a name.
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from custody.common import naming
@@ -26,7 +26,7 @@ from signerd.errors import (
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
     from signerd.core.values import Pin
-    from signerd.shapes import AppView, DeviceView, ProposalLine, ProposalView, VaultView
+    from signerd.shapes import DeviceView, ProposalLine, ProposalView, VaultView
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 _WHOLE = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
-def named(given: str, candidates: Iterable[NamedRecord], kind: str) -> NamedRecord | None:
+def named(given: str, candidates: Iterable[NamedRecord[T]], kind: str) -> NamedRecord[T] | None:
     """The candidate that is meant, or None. Raises InvalidRequest where several match."""
     try:
         return naming.named(given, candidates, kind)
@@ -43,19 +43,16 @@ def named(given: str, candidates: Iterable[NamedRecord], kind: str) -> NamedReco
         raise InvalidRequest(str(error), hint=error.hint) from None
 
 
-def _meant(
-    given: str, things: Iterable[T], record: Callable[[T], NamedRecord], kind: str, missing: SignerdError
-) -> T:
-    """The one that is meant; its id is printed first where it was not typed in full. Raises InvalidRequest
+def _meant(given: str, candidates: Iterable[NamedRecord[T]], kind: str, missing: SignerdError) -> T:
+    """The record that is meant; its id is printed first where it was not typed in full. Raises InvalidRequest
     where several match, and ``missing``.
     """
-    matches = {one.id: (one, thing) for one, thing in ((record(thing), thing) for thing in things)}
-    meant = named(given, (one for one, _thing in matches.values()), kind)
+    meant = named(given, candidates, kind)
     if meant is None:
         raise missing
     if given != meant.id:
         aside(f"'{given}' is the {kind} {meant.id}: {meant.words}")
-    return matches[meant.id][1]
+    return meant.record
 
 
 # --- proposals ----------------------------------------------------------------------------------------------
@@ -82,9 +79,9 @@ def proposal_named(daemon: "DaemonClient", given: str, *, unseen: bool = False) 
         hint=f"Give {LEAST} characters of its id or more: `signerd proposals --all` lists them.",
     )
     try:
-        line = _meant(given, daemon.proposals(), _of_proposal, "proposal", missing)
+        line = _meant(given, map(_of_proposal, daemon.proposals()), "proposal", missing)
     except UnknownProposal:
-        line = _meant(given, daemon.proposals(ended=True), _of_proposal, "proposal", missing)
+        line = _meant(given, map(_of_proposal, daemon.proposals(ended=True)), "proposal", missing)
     if unseen:
         raise InvalidRequest(
             "with --yes a proposal is named by its whole id: you are not asked about what was found",
@@ -103,8 +100,8 @@ def _require_no_label(daemon: "DaemonClient", given: str) -> None:
         raise InvalidRequest(f"'{given}' is an id and your own name of an address: leave out --yes")
 
 
-def _of_proposal(line: "ProposalLine") -> NamedRecord:
-    return NamedRecord(line.psbt_id, tuple(line.labels), line.title)
+def _of_proposal(line: "ProposalLine") -> "NamedRecord[ProposalLine]":
+    return NamedRecord(line.psbt_id, tuple(line.labels), line.title, line)
 
 
 # --- vaults -------------------------------------------------------------------------------------------------
@@ -117,7 +114,7 @@ def vault_named(daemon: "DaemonClient", given: str) -> "VaultView":
         InvalidRequest (two vaults have the name; their codes differ), UnknownVault.
     """
     missing = UnknownVault(f"the platform has shown no vault '{given}'")
-    return _meant(given, daemon.vaults(), _of_vault, "vault", missing)
+    return _meant(given, map(_of_vault, daemon.vaults()), "vault", missing)
 
 
 def vault_id(daemon: "DaemonClient", given: str) -> str:
@@ -127,22 +124,18 @@ def vault_id(daemon: "DaemonClient", given: str) -> str:
 
 def pin_named(pins: Iterable["Pin"], given: str) -> "Pin":
     """The same among the pinned ones, without a daemon. Raises InvalidRequest, NotPinned."""
-    missing = NotPinned(f"no vault '{given}' is pinned here")
-    return _meant(given, pins, _of_pin, "vault", missing)
+    known = (_vault(pin.vault_id, (pin.name,), pin.vault.verification_code, pin) for pin in pins)
+    return _meant(given, known, "vault", NotPinned(f"no vault '{given}' is pinned here"))
 
 
-def _of_pin(pin: "Pin") -> NamedRecord:
-    return _vault(pin.vault_id, (pin.name,), pin.vault.verification_code)
-
-
-def _of_vault(vault: "VaultView") -> NamedRecord:
+def _of_vault(vault: "VaultView") -> "NamedRecord[VaultView]":
     names = (vault.name, *([vault.renamed] if vault.renamed else []))
-    return _vault(vault.vault_id, names, vault.verification_code)
+    return _vault(vault.vault_id, names, vault.verification_code, vault)
 
 
-def _vault(given_id: str, names: tuple[str, ...], code: str | None) -> NamedRecord:
+def _vault(given_id: str, names: tuple[str, ...], code: str | None, vault: T) -> NamedRecord[T]:
     words = f"'{names[0]}', verification code {code or 'not known'}"
-    return NamedRecord(given_id, (*names, *([code] if code else [])), words)
+    return NamedRecord(given_id, (*names, *([code] if code else [])), words, vault)
 
 
 # --- devices and apps ---------------------------------------------------------------------------------------
@@ -152,20 +145,18 @@ def device_named(connected: Iterable["DeviceView"], given: str) -> "DeviceView":
     """By its id, the name that it gives itself, its model or its fingerprint. Raises InvalidRequest,
     NoSuchDevice.
     """
-    return _meant(given, connected, _of_device, "device", NoSuchDevice(f"there is no device '{given}'"))
+    missing = NoSuchDevice(f"there is no device '{given}'")
+    return _meant(given, map(_of_device, connected), "device", missing)
 
 
-def _of_device(device: "DeviceView") -> NamedRecord:
+def _of_device(device: "DeviceView") -> "NamedRecord[DeviceView]":
     names = (device.label, device.model, device.fingerprint)
     words = f"{device.model}, fingerprint {device.fingerprint or 'not known'}"
-    return NamedRecord(device.id, tuple(name for name in names if name), words)
+    return NamedRecord(device.id, tuple(name for name in names if name), words, device)
 
 
 def app_id(daemon: "DaemonClient", given: str) -> str:
     """By its id or its name, of those that are not revoked. Raises InvalidRequest, UnknownApp."""
-    live = [app for app in daemon.apps() if app.state == "live" or app.id == given]
-    return _meant(given, live, _of_app, "app", UnknownApp(f"no app '{given}' is paired")).id
-
-
-def _of_app(app: "AppView") -> NamedRecord:
-    return NamedRecord(app.id, (app.name,), f"'{app.name}'")
+    live = (app for app in daemon.apps() if app.state == "live" or app.id == given)
+    known = (NamedRecord(app.id, (app.name,), f"'{app.name}'", app.id) for app in live)
+    return _meant(given, known, "app", UnknownApp(f"no app '{given}' is paired"))

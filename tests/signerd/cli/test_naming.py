@@ -20,10 +20,10 @@ from tests.support.served import make_outer, served_daemon
 from tests.support.wallets import pay
 
 CODE = VAULT.verification_code
-FIRST = NamedRecord("8bdd1234", ("Cold reserve", "AAAA-BBBB"), "first")
-SECOND = NamedRecord("8bdd9999", ("Hot", "cold reserve", "AAAA-CCCC"), "second")
+FIRST = NamedRecord("8bdd1234", ("Cold reserve", "AAAA-BBBB"), "first", 1)
+SECOND = NamedRecord("8bdd9999", ("Hot", "cold reserve", "AAAA-CCCC"), "second", 2)
 # It bears the id and the code of the first as its names.
-MIMIC = NamedRecord("ffff0000", ("8bdd1234", "AAAA-BBBB"), "mimic")
+MIMIC = NamedRecord("ffff0000", ("8bdd1234", "AAAA-BBBB"), "mimic", 3)
 ALL = (FIRST, SECOND, MIMIC)
 
 
@@ -79,7 +79,7 @@ def test_what_could_be_several_is_refused_with_all_of_them(given, could_be):
     st.lists(st.text("0123456789abcdef", min_size=4, max_size=8), min_size=6, max_size=6),
 )
 def test_a_whole_id_means_itself_whatever_others_are_called(ids, names):
-    candidates = [NamedRecord(one, (name, ids[0]), "") for one, name in zip(ids, names, strict=False)]
+    candidates = [NamedRecord(one, (name, ids[0]), "", one) for one, name in zip(ids, names, strict=False)]
     for one in candidates:
         assert named(one.id, candidates, "vault") is one
         assert named(one.id[: LEAST - 1], candidates, "vault") is None
