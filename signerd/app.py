@@ -14,14 +14,14 @@ import httpx
 import platformdirs
 
 from custody.common.private_files import folder_fault
-from custody.common.session_store import SECRETS_FILE, Passphrase, SecretStore
+from custody.common.session_store import SECRETS_FILE, Passphrase, SecretStore, credential
 from firmware_bridge import Bridge, Deadlines, RegistrationFile, UnreadableRegistrations
 from firmware_bridge.presence.holders import Turn, no_turns, turns_in
 from signerd.account.config import Config, rules_of
 from signerd.account.follower import Follower
 from signerd.account.platform import PlatformClient
 from signerd.account.registration import KeyWatch
-from signerd.account.secrets import SignerdFileStore, SignerdKeyringStore, credential_passphrase
+from signerd.account.secrets import CREDENTIAL, file_store, keyring_store
 from signerd.account.session import Account
 from signerd.apps import PairedApps
 from signerd.core.values import Record
@@ -58,12 +58,12 @@ def secret_store(config: Config, state: Path, ask: Passphrase) -> SecretStore:
     from ``ask``.
     """
     if config.secrets.store == "keyring":
-        return SignerdKeyringStore(str(state.resolve()), config.secrets.keyring_seconds)
-    handed = credential_passphrase(os.environ.get("CREDENTIALS_DIRECTORY"))
+        return keyring_store(str(state.resolve()), config.secrets.keyring_seconds)
+    handed = credential(CREDENTIAL)
     if handed is None:
-        return SignerdFileStore(state / SECRETS_FILE, ask)
+        return file_store(state / SECRETS_FILE, ask)
     mode = "encrypted file, passphrase from systemd's credentials"
-    return SignerdFileStore(state / SECRETS_FILE, lambda: handed, mode=mode)
+    return file_store(state / SECRETS_FILE, lambda: handed, mode=mode)
 
 
 def make_account(config: Config, store: SecretStore, outside: DaemonDependencies) -> Account:

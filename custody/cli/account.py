@@ -7,8 +7,9 @@ import click
 
 from custody.cli.access import workspaces
 from custody.cli.common import fail, give, json_option, wants_json
-from custody.cli.desk import CREDENTIAL, ClientDesk, is_program, is_service, pass_desk, provided_passphrase
+from custody.cli.desk import CREDENTIAL, ClientDesk, is_program, is_service, pass_desk
 from custody.cli.stored_session import read_settings
+from custody.common.session_store import credential
 from custody.common.terminal import EMAIL, Exit, answer, aside, say, table
 from custody.common.text import network_words
 
@@ -58,7 +59,7 @@ def login_command(desk: ClientDesk, platform: str | None, ca_file: Path | None, 
         answer({"email": email, "platform": url, "secrets": kept})
     else:
         say(f"Signed in as {email}. The session is kept in: {kept}.")
-        if store == "file" and not provided_passphrase():
+        if store == "file" and not credential(CREDENTIAL):
             aside(OF_A_FILE)
 
 

@@ -187,7 +187,7 @@ class ClientDesk:
         once.
         """
         if self._passphrase is None:
-            self._passphrase = provided_passphrase() or self.answers.secret(QUESTION, fresh=fresh)
+            self._passphrase = credential(CREDENTIAL) or self.answers.secret(QUESTION, fresh=fresh)
         return self._passphrase
 
     # --- calling --------------------------------------------------------------------------------------------
@@ -283,11 +283,6 @@ class ClientDesk:
             )
         except OSError as error:
             raise Stop(f"{settings.ca_file} cannot be used: {error.strerror}", "", Exit.STATE) from None
-
-
-def provided_passphrase() -> str | None:
-    """Systemd's."""
-    return credential(os.environ.get("CREDENTIALS_DIRECTORY"), CREDENTIAL)
 
 
 def is_service() -> bool:

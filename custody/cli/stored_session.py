@@ -41,15 +41,6 @@ def _locked(sentence: str, *, hint: str | None = None) -> Stop:
 _ERRORS: Final = session_store.Errors(unusable=_store_trouble, locked=_locked, late=_store_trouble)
 
 
-class CustodyKeyringStore(session_store.KeyringStore):
-    service = "custody"
-    errors = _ERRORS
-
-
-class CustodyFileStore(session_store.FileStore):
-    errors = _ERRORS
-
-
 @dataclass(frozen=True)
 class ClientSettings:
     """``store``: ``keyring`` or ``file``. ``ca_file``: a private authority's certificate, or None.
@@ -84,8 +75,8 @@ def write_settings(folder: Path, settings: ClientSettings) -> None:
 
 def store_of(folder: Path, kind: str, ask: session_store.Passphrase) -> session_store.SecretStore:
     if kind == "keyring":
-        return CustodyKeyringStore(str(folder.resolve()), KEYRING_SECONDS)
-    return CustodyFileStore(folder / session_store.SECRETS_FILE, ask)
+        return session_store.KeyringStore("custody", _ERRORS, str(folder.resolve()), KEYRING_SECONDS)
+    return session_store.FileStore(_ERRORS, folder / session_store.SECRETS_FILE, ask)
 
 
 def forget(folder: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from custody.common import children
 from custody.common.private_files import write_private
@@ -64,8 +64,8 @@ class KeyringStore:
     of one person have separate sessions).
     """
 
-    service: ClassVar[str]
-    errors: ClassVar[Errors]
+    service: str
+    errors: Errors
     account: str
     seconds: float
     mode: str = "keyring"
@@ -109,7 +109,7 @@ class FileStore:
     passphrase. The key is derived once and stays in memory; the passphrase does not.
     """
 
-    errors: ClassVar[Errors]
+    errors: Errors
     path: Path
     passphrase: Passphrase = field(repr=False)
     mode: str = "encrypted file"
@@ -196,10 +196,9 @@ class FileStore:
         return self._key
 
 
-def credential(folder: str | None, name: str) -> str | None:
-    """A credential that systemd provides (``LoadCredential=NAME``), or None; ``folder`` is the value of
-    CREDENTIALS_DIRECTORY.
-    """
+def credential(name: str) -> str | None:
+    """A credential that systemd provides (``LoadCredential=NAME``), or None."""
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
     if not folder:
         return None
     try:

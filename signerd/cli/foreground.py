@@ -18,11 +18,11 @@ from pydantic import ValidationError
 
 from custody.common.interpreter import settle
 from custody.common.private_files import write_private
-from custody.common.session_store import SECRETS_FILE, SecretStore
+from custody.common.session_store import SECRETS_FILE, SecretStore, credential
 from custody.common.terminal import Prompter, put, say
 from custody.schemas.errors import fault_words
 from signerd.account.config import FILE, Config, find_config, load_config
-from signerd.account.secrets import credential_passphrase
+from signerd.account.secrets import CREDENTIAL
 from signerd.app import open_daemon, secret_store
 from signerd.backup.schedule import back_up_on_schedule
 from signerd.core.states import network_words, state_words
@@ -211,8 +211,7 @@ def opened_store(config: Config, state: Path, answers: Prompter) -> SecretStore:
     """The configured secret store. Raises SecretsLocked for a wrong passphrase, AnswerMissing for a missing
     one.
     """
-    is_provided = credential_passphrase(os.environ.get("CREDENTIALS_DIRECTORY")) is not None
-    if config.secrets.store != "file" or is_provided:
+    if config.secrets.store != "file" or credential(CREDENTIAL) is not None:
         return secret_store(config, state, lambda: None)
     fresh = not (state / SECRETS_FILE).exists()
     question = "Choose a passphrase for the secrets file" if fresh else "Passphrase of the secrets file"

@@ -9,7 +9,7 @@ from custody.common.exchange import HttpReply, HttpRequest, NoAnswer
 from custody.common.plain_http import PlainTransport, tls_for
 from custody.common.private_files import take
 from custody.common.session_store import SECRETS_FILE
-from signerd.account.secrets import SignerdKeyringStore
+from signerd.account.secrets import keyring_store
 from signerd.backup.schedule import last_backup, reminders
 from signerd.daemon.views import report_of_file
 from signerd.doctor.finding import DoctorFinding, Installation, note, of_error, trouble, unknown, well
@@ -87,7 +87,7 @@ def secrets(installation: Installation) -> DoctorFinding:
         there = (installation.state / SECRETS_FILE).exists()
         return well(f"{SECRETS_FILE}, which your passphrase opens." if there else "No session is stored yet.")
     try:
-        SignerdKeyringStore(str(installation.state.resolve()), KEYRING_SECONDS).load()
+        keyring_store(str(installation.state.resolve()), KEYRING_SECONDS).load()
     except SecretsError as error:
         locked = isinstance(error, KeyringTimedOut)
         return trouble(

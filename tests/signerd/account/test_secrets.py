@@ -15,7 +15,7 @@ from keyring.backends import fail, null
 
 from custody.common import children
 from custody.common import session_store as secrets
-from signerd.account.secrets import SignerdFileStore, SignerdKeyringStore, credential_passphrase
+from signerd.account.secrets import CREDENTIAL, file_store, keyring_store
 from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsError, SecretsLocked
 
 
@@ -26,8 +26,8 @@ def cheap_kdf(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "ARGON2_PASSES", 1)
 
 
-def store(tmp_path: Path, passphrase: str | None = "open sesame") -> SignerdFileStore:
-    return SignerdFileStore(tmp_path / "secrets.json", lambda: passphrase)
+def store(tmp_path: Path, passphrase: str | None = "open sesame") -> secrets.FileStore:
+    return file_store(tmp_path / "secrets.json", lambda: passphrase)
 
 
 def test_what_is_saved_is_private_says_nothing_and_is_read_again_by_the_same_passphrase(tmp_path):
@@ -86,11 +86,13 @@ def test_on_a_full_disk_the_reason_is_told_and_what_is_stored_stays(tmp_path, mo
     assert store(tmp_path).load() == "the refresh token"
 
 
-def test_systemd_hands_over_a_passphrase(tmp_path: Path) -> None:
-    assert credential_passphrase(None) is None
-    assert credential_passphrase(str(tmp_path)) is None
+def test_systemd_hands_over_a_passphrase(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
+    assert secrets.credential(CREDENTIAL) is None
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    assert secrets.credential(CREDENTIAL) is None
     (tmp_path / "signerd-passphrase").write_text("from systemd\n")
-    assert credential_passphrase(str(tmp_path)) == "from systemd"
+    assert secrets.credential(CREDENTIAL) == "from systemd"
 
 
 # --- the keyring --------------------------------------------------------------------------------------------
@@ -154,7 +156,7 @@ def test_a_keyring_that_waits_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_p
     waiting.chmod(0o700)
     monkeypatch.setattr(children.sys, "executable", str(waiting))
     with pytest.raises(KeyringTimedOut):
-        SignerdKeyringStore("state", 0.2).save("x")
+        keyring_store("state", 0.2).save("x")
 
 
 def test_l10_no_secret_is_in_the_childs_command_line(monkeypatch):
@@ -165,7 +167,7 @@ def test_l10_no_secret_is_in_the_childs_command_line(monkeypatch):
         return subprocess.CompletedProcess(command, 0, "", "")
 
     monkeypatch.setattr(secrets.subprocess, "run", spied)
-    SignerdKeyringStore("state", 20.0).save("hunter2")
+    keyring_store("state", 20.0).save("hunter2")
     assert commands
     assert "hunter2" not in str(commands)
 
@@ -176,5 +178,5 @@ def test_nothing_is_imported_from_the_folder_that_the_person_is_in(
     (tmp_path / "json.py").write_text("raise SystemExit('somebody else was here')")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(NoSecretStore) as refused:
-        SignerdKeyringStore("nobody", 10, "keyring").load()
+        keyring_store("nobody", 10, "keyring").load()
     assert "somebody else" not in str(refused.value)

@@ -122,9 +122,9 @@ def test_l12_run_refuses_a_folder_that_is_not_ours_alone(state, tmp_path):
 
 def test_a_wrong_passphrase_stops_before_anything_is_served(state):
     from custody.common.session_store import SECRETS_FILE
-    from signerd.account.secrets import SignerdFileStore
+    from signerd.account.secrets import file_store
 
-    SignerdFileStore(state / SECRETS_FILE, lambda: "right").save("{}")
+    file_store(state / SECRETS_FILE, lambda: "right").save("{}")
     ended = signerd("run", "--json", state=state, typed="wrong\n")
     assert (ended.status, ended.error["code"]) == (Exit.SIGNED_OUT, "secrets-locked")
     assert not socket_path(state).exists()
