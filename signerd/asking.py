@@ -23,6 +23,7 @@ from custody.common.exchange import (
     Plan,
     Why,
     exchange,
+    is_success,
 )
 from signerd.endpoint import HOST, PREFIX, trusted_socket
 from signerd.errors import DaemonFailed, DaemonNotRunning, InvalidRequest, SignerdError
@@ -132,7 +133,7 @@ def ask(address: DaemonAddress, request: HttpRequest) -> Plan[HttpReply]:
     outcome = yield from exchange(request)
     if isinstance(outcome, NoAnswer):
         raise failure(address, outcome)
-    if outcome.is_error:
+    if not is_success(outcome):
         raise refusal(outcome)
     return outcome
 

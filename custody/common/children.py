@@ -19,25 +19,21 @@ FAREWELL_SECONDS: Final = 10.0
 
 
 @cache
-def line() -> int:
-    """The read end for this program's children; the write end is never written to, nor closed before the
-    program ends.
+def passed() -> tuple[int]:
+    """What this program's children inherit (``pass_fds``): the read end. The write end is never written to,
+    nor closed before the program ends.
     """
     read, _write = os.pipe()
-    return read
-
-
-def passed() -> tuple[int, ...]:
-    """The descriptors that a child inherits (``pass_fds``)."""
-    return (line(),)
+    return (read,)
 
 
 def command(module: str, *arguments: str) -> list[str]:
-    """The command line of a child that runs ``module`` with our interpreter, and that gets ``line()``.
+    """The command line of a child that runs ``module`` with our interpreter, and that gets ``passed()``.
 
     Nothing is imported from the folder that the program was started in (``-P``): another user may own it.
     """
-    return [sys.executable, "-P", "-m", "custody.common.children", str(line()), module, *arguments]
+    (end,) = passed()
+    return [sys.executable, "-P", "-m", "custody.common.children", str(end), module, *arguments]
 
 
 def _watch(end: int) -> None:

@@ -27,7 +27,6 @@ TRIES: Final = 4
 LONGEST_RETRY_SECONDS: Final = 30.0
 FIRST_BACKOFF_SECONDS: Final = 0.5
 BUSY_STATUSES: Final = frozenset({429, 502, 503, 504})
-_FIRST_ERROR: Final = 400
 # Python 3.13 changed two phrases to RFC 9110's.
 _PHRASES_BEFORE: Final = {413: "Request Entity Too Large", 422: "Unprocessable Entity"}
 
@@ -63,10 +62,6 @@ class HttpReply:
     headers: Mapping[str, str] = field(repr=False)
     content: bytes = field(repr=False)
     path: str = ""
-
-    @property
-    def is_error(self) -> bool:
-        return self.status >= _FIRST_ERROR
 
 
 class Why(Enum):

@@ -14,9 +14,15 @@ COLLECT_AFTER: Final = 50_000
 _USUAL: Final = gc.get_threshold()
 
 
-def prepare(program: str) -> None:
-    """Called first by each program. Raises as ``require_supported``."""
-    require_supported(program)
+def prepare(program: str, version: tuple[int, int] = sys.version_info[:2]) -> None:
+    """Called first by each program. Raises SystemExit on a newer version, with the command that installs a
+    supported one.
+    """
+    if version > NEWEST:
+        raise SystemExit(
+            f"{program} runs on Python 3.11 to 3.13, and this is {version[0]}.{version[1]}: "
+            f"run {_install_line(program)}"
+        )
     gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
 
 
@@ -26,15 +32,6 @@ def settle() -> None:
     """
     gc.freeze()
     gc.set_threshold(*_USUAL)
-
-
-def require_supported(program: str, version: tuple[int, int] = sys.version_info[:2]) -> None:
-    """Raises SystemExit, with the command that installs a supported version."""
-    if version > NEWEST:
-        raise SystemExit(
-            f"{program} runs on Python 3.11 to 3.13, and this is {version[0]}.{version[1]}: "
-            f"run {_install_line(program)}"
-        )
 
 
 def _install_line(program: str) -> str:

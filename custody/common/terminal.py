@@ -10,9 +10,9 @@ import getpass
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from custody.common.exits import Exit as Exit  # noqa: PLC0414 - every command takes it from here
 from custody.common.text import plain
@@ -27,31 +27,19 @@ if TYPE_CHECKING:
 EMAIL, PASSWORD, CODE = "E-mail", "Password", "One-time code (mailed to you, or your authenticator's)"
 
 
-class Prompter(Protocol):
-    """Each raises the program's error where no answer comes."""
-
-    def line(self, question: str, *, empty: bool = False) -> str:
-        """``empty``: nothing but Enter is an answer, too."""
-        ...
-
-    def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:
-        """``fresh``: a typing error would lock its owner out, or open another wallet. ``empty``:
-        nothing is an answer, too.
-        """
-        ...
-
-    def yes(self, question: str) -> bool: ...
-
-
 class Person:
     """A person at a terminal. Questions go to standard error: standard output is the command's answer."""
 
     def line(self, question: str, *, empty: bool = False) -> str:
+        """``empty``: nothing but Enter is an answer, too."""
         import click
 
         return str(click.prompt(question, default="" if empty else None, show_default=False, err=True))
 
     def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:
+        """``fresh``: a typing error would lock its owner out, or open another wallet. ``empty``: nothing is
+        an answer, too.
+        """
         while True:
             given = getpass.getpass(f"{question}: ", sys.stderr)
             if not given and not empty:
@@ -85,6 +73,9 @@ class Script:
         return self.line(question).strip().lower() in {"y", "yes"}
 
 
+Prompter = Person | Script
+
+
 def answers(missing: Callable[[str], Exception]) -> Prompter:
     """``missing``: what is raised with a sentence where no answer comes."""
     return Person() if sys.stdin.isatty() else Script(missing)
@@ -110,7 +101,7 @@ def aside(text: str) -> None:
 
 def answer(value: "Answer | Sequence[Answer] | dict[str, Any]") -> None:
     """As JSON, in ASCII: no control character from outside gets to a terminal."""
-    put(json.dumps(_ready(value), indent=2))
+    put(json.dumps(value, indent=2, default=_as_json))
 
 
 def give(value: Any, *lines: str, as_json: bool) -> None:
@@ -121,11 +112,8 @@ def give(value: Any, *lines: str, as_json: bool) -> None:
         say("\n".join(lines))
 
 
-def _ready(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _ready(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_ready(item) for item in value]
+def _as_json(value: Any) -> Any:
+    """What JSON has no form for. Raises TypeError."""
     if hasattr(value, "as_json"):
         return value.as_json()
     if hasattr(value, "model_dump"):
@@ -134,7 +122,7 @@ def _ready(value: Any) -> Any:
         from custody.schemas.common import format_time
 
         return format_time(value)
-    return _ready(asdict(value)) if is_dataclass(value) and not isinstance(value, type) else value
+    return asdict(value)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -2,19 +2,22 @@
 garbage collector's settings.
 """
 
+import gc
 import subprocess
 import sys
 
 import pytest
 
-from custody.common.interpreter import require_supported
+from custody.common.interpreter import prepare
 
 AS_IF_NEWER = "import sys; sys.version_info = (3, 14, 0, 'final', 0); sys.argv = ['it', '--version']; "
 
 
 @pytest.mark.parametrize("version", [(3, 11), (3, 12), (3, 13)])
 def test_what_is_supported_is_let_through(version):
-    require_supported("signerd", version)
+    usual = gc.get_threshold()
+    prepare("signerd", version)
+    gc.set_threshold(*usual)
 
 
 @pytest.mark.parametrize("package", ["signerd.cli", "signerd.hwi", "custody.cli"])
@@ -39,7 +42,7 @@ def test_the_installer_that_made_the_environment_is_named(receipt, line, tmp_pat
     (tmp_path / receipt).touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     with pytest.raises(SystemExit, match=f"run {line}$"):
-        require_supported("signerd", (3, 14))
+        prepare("signerd", (3, 14))
 
 
 def test_what_stays_collects_as_usual_once_it_has_started():
