@@ -9,7 +9,7 @@ from typing import Self
 import httpx
 
 from custody.client.api import Api
-from custody.client.flow import Core, OnSession, Session, make_core
+from custody.client.flow import Core, OnSession, Session
 from custody.common.exchange import Awaiting
 from custody.common.plain_http import trust
 from custody.common.transports import AwaitingTransport
@@ -29,7 +29,7 @@ class AsyncClient(Api, Awaiting[Core]):
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        core = make_core(base_url, now, session, on_session)
+        core = Core(base_url, now, session, on_session)
         over = transport or httpx.AsyncHTTPTransport(verify=trust(ca_file), trust_env=False)
         self._http = httpx.AsyncClient(transport=over, trust_env=False)
         super().__init__(core, AwaitingTransport(self._http), sleep)

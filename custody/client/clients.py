@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from custody.client.api import Api
-from custody.client.flow import Core, OnSession, Session, make_core
+from custody.client.flow import Core, OnSession, Session
 from custody.common.exchange import HttpRequest, Outcome, Waiting
 from custody.common.plain_http import PlainTransport, tls_for
 
@@ -35,7 +35,7 @@ class Client(Api, Waiting[Core]):
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        core = make_core(base_url, now, session, on_session)
+        core = Core(base_url, now, session, on_session)
         super().__init__(core, transport or PlainTransport(tls=tls_for(base_url, ca_file)), sleep)
 
     def __enter__(self) -> Self:

@@ -93,17 +93,25 @@ class Session:
         return not self.access_token or now >= self.ends_at - RENEW_BEFORE_SECONDS
 
 
+OnSession = Callable[[Session | None], None]
+
+
 @dataclass
 class Core:
-    """A client's state. The clock (seconds) and the jitter (0 to 1) are passed in."""
+    """A client's state. The clock (seconds) is passed in, and the jitter may be (0 to 1). Raises
+    InsecureUrl.
+    """
 
     base_url: str
     now: Callable[[], float]
-    jitter: Callable[[], float]
     session: Session | None = None
-    on_session: Callable[[Session | None], None] = field(default=lambda _session: None)
+    on_session: OnSession | None = None
+    jitter: Callable[[], float] = random.SystemRandom().random
     # Entries of lists that the platform said it cannot show: their ids, and why.
     unreadable: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        check_url(self.base_url)
 
     @property
     def host(self) -> str:
@@ -111,7 +119,8 @@ class Core:
 
     def set_session(self, session: Session | None) -> None:
         self.session = session
-        self.on_session(session)
+        if self.on_session is not None:
+            self.on_session(session)
 
     def build(
         self,
@@ -135,19 +144,6 @@ class Core:
         return HttpRequest(method, url, silence, silence + TRANSFER_SECONDS, sent, content)
 
 
-OnSession = Callable[[Session | None], None]
-
-
-def make_core(
-    base_url: str, now: Callable[[], float], session: Session | None, on_session: OnSession | None
-) -> Core:
-    """Raises InsecureUrl."""
-    core = Core(check_url(base_url), now, random.SystemRandom().random, session)
-    if on_session is not None:
-        core.on_session = on_session
-    return core
-
-
 def _param(value: Any) -> Any:
     if isinstance(value, datetime):
         return format_time(value)
@@ -167,7 +163,7 @@ def wire(body: BaseModel) -> dict[str, Any]:
 _NO_ADDRESS = "this is not the URL of a platform: write it like https://custody.example"
 
 
-def check_url(url: str) -> str:
+def check_url(url: str) -> None:
     """Refuse to send secrets in the clear.
 
     Raises:
@@ -188,7 +184,6 @@ def check_url(url: str) -> str:
         raise InsecureUrl(_NO_ADDRESS)
     if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
         raise InsecureUrl(f"http://{parts.hostname} would send secrets in the clear: write https://")
-    return url
 
 
 @dataclass(frozen=True)
