@@ -7,7 +7,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from pathlib import Path
@@ -138,30 +138,26 @@ class ClientDesk:
             )
 
     def _enter(self, client: "Client", email: str, password: str) -> None:
-        answer = _login(client, email, password)
-        for left in range(CODE_TRIES - 1, -1, -1):
-            if not answer.requires_2fa:
-                return
-            answer = self._confirm(client, answer, left)
-
-    def _confirm(self, client: "Client", answer: "LoginResponse", left: int) -> "LoginResponse":
         from pydantic import ValidationError
 
         from custody.client import ApiError
         from custody.schemas.auth import OtpValidateRequest
 
-        try:
-            code = self.answers.line(CODE).strip()
-            return client.otp_validate(OtpValidateRequest(token_2fa=answer.token_2fa, otp=code))
-        except ApiError as error:
-            if error.problem.code != "OTP_INVALID" or not left:
-                raise
-            aside(error.problem.detail)
-        except ValidationError:
-            if not left:
-                raise
-            aside("A code is six digits, or one of the recovery codes.")
-        return answer
+        answer = _login(client, email, password)
+        for left in range(CODE_TRIES - 1, -1, -1):
+            if not answer.requires_2fa:
+                return
+            try:
+                code = self.answers.line(CODE).strip()
+                answer = client.otp_validate(OtpValidateRequest(token_2fa=answer.token_2fa, otp=code))
+            except ApiError as error:
+                if error.problem.code != "OTP_INVALID" or not left:
+                    raise
+                aside(error.problem.detail)
+            except ValidationError:
+                if not left:
+                    raise
+                aside("A code is six digits, or one of the recovery codes.")
 
     def sign_out(self) -> bool:
         """Here, and at the platform where it can be reached. False where no one was signed in."""
@@ -197,37 +193,41 @@ class ClientDesk:
         """Signed in: as a service where the environment names its secret's or password's file, else with the
         stored session. Errors end the command with a sentence and a status (`refusals`).
         """
-        with refusals():
-            if is_service():
-                with self._as_program() if is_program() else self._as_service() as client:
-                    yield client
-                    _tell_unreadable(client)
-                return
-            settings = read_settings(self.folder)
-            if settings is None:
-                fail("you are not signed in here", "Run custody login --platform URL.", Exit.SIGNED_OUT)
-            with self._client(settings) as client:
-                self._take_session(client, settings)
-                yield client
-                _tell_unreadable(client)
+        with refusals(), self._signed_in() as client:
+            yield client
+            # Each entry that the platform could not show, beside the list that stands without it.
+            for entry in client.core.unreadable:
+                names = ", ".join(f"{name} {value}" for name, value in entry.items() if name != "unreadable")
+                aside(f"Not shown: {names}. {entry['unreadable']}")
 
-    def _take_session(self, client: "Client", settings: ClientSettings) -> None:
-        """Load the stored session, and renew it if it is due. Raises Stop where no one is signed in."""
+    def _signed_in(self) -> "AbstractContextManager[Client]":
+        if is_program():
+            return self._as_program()
+        return self._as_service() if is_service() else self._as_person()
+
+    @contextmanager
+    def _as_person(self) -> "Iterator[Client]":
+        """With the stored session, which is renewed if it is due."""
         from custody.client.flow import renew
 
+        settings = read_settings(self.folder)
+        if settings is None:
+            fail("you are not signed in here", "Run custody login --platform URL.", Exit.SIGNED_OUT)
         store = store_of(self.folder, settings.store, self._known_passphrase)
 
         def changed(session: "Session | None") -> None:
             store.clear() if session is None else store.save(as_secret(settings.platform, session))
 
-        client.core.on_session = changed
-        with alone(self.folder):
-            kept = from_secret(store.load(), settings.platform)
-            if kept is None:
-                fail("you are not signed in here", "Run custody login.", Exit.SIGNED_OUT)
-            client.core.session = kept
-            if kept.is_due(self.outside.now()):
-                client.run(renew(client.core, stale=kept))
+        with self._client(settings) as client:
+            client.core.on_session = changed
+            with alone(self.folder):
+                kept = from_secret(store.load(), settings.platform)
+                if kept is None:
+                    fail("you are not signed in here", "Run custody login.", Exit.SIGNED_OUT)
+                client.core.session = kept
+                if kept.is_due(self.outside.now()):
+                    client.run(renew(client.core, stale=kept))
+            yield client
 
     @contextmanager
     def _as_program(self) -> "Iterator[Client]":
@@ -332,7 +332,6 @@ _WRITTEN = MappingProxyType(
         "first_name": "the first name",
         "key_id": "the key's id",
         "name": "the name",
-        "op_return": "the data",
         "organisation": "the organisation's name",
         "otp": "the one-time code",
         "password": "the password",
@@ -397,10 +396,3 @@ def of_shape(error: "ValidationError") -> Stop:
     else:
         sentence = f"{_WRITTEN.get(place, place)} {words}"
     return Stop(sentence, "", Exit.USAGE, code="invalid-request")
-
-
-def _tell_unreadable(client: "Client") -> None:
-    """Of each entry that the platform could not show, beside the list that stands without it."""
-    for entry in client.core.unreadable:
-        names = ", ".join(f"{name} {value}" for name, value in entry.items() if name != "unreadable")
-        aside(f"Not shown: {names}. {entry['unreadable']}")
