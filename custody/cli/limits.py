@@ -8,7 +8,7 @@ from custody.cli.access import Access, asking_in_workspace, in_workspace
 from custody.cli.changes import make_or_ask
 from custody.cli.common import Amount, fail, wants_json
 from custody.cli.members import role_of
-from custody.cli.vaults import CYCLES, per_cycle_option, vault_of
+from custody.cli.vaults import CYCLES, cycle_option, day_option, per_cycle_option, vault_of
 from custody.common.terminal import Exit, answer, aside, say, table
 from custody.common.text import bounds, btc, until
 
@@ -84,12 +84,8 @@ def _of_known(role: "RoleDetails") -> str:
 @click.option("--vault", help="Of this vault: its id, the beginning of it, or its name.")
 @click.option("--role", help="Of each member who holds this role.")
 @per_cycle_option
-@click.option("--cycle", type=click.Choice(tuple(CYCLES)), help="Of a sum. Default: as it is.")
-@click.option(
-    "--day",
-    type=click.IntRange(1, 31),
-    help="When a cycle begins; of a week, 1 is Monday. Default: as it is.",
-)
+@cycle_option(help="Of a sum. Default: as it is.")
+@day_option(help="When a cycle begins; of a week, 1 is Monday. Default: as it is.")
 @asking_in_workspace
 def set_command(
     access: Access,

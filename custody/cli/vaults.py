@@ -2,6 +2,7 @@
 unfreeze it. And ``replace`` and ``sweep``: two people put a new vault in its place, and its coins move there.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -31,7 +32,10 @@ per_cycle_option = click.option(
     "Default: as it is; of a new vault, for each payment.",
 )
 
-
+cycle_option = partial(click.option, "--cycle", type=click.Choice(tuple(CYCLES)))
+day_option = partial(click.option, "--day", type=click.IntRange(1, 31))
+signatures_option = partial(click.option, "--signatures", "-m", "m", type=click.IntRange(1, MAX_SIGNERS))
+signer_option = partial(click.option, "--signer", "signers", multiple=True, metavar="MEMBER")
 given_vault = click.argument("given", metavar="VAULT", help="Its id, the beginning of it, or its name.")
 
 
@@ -75,42 +79,35 @@ def show_command(access: Access, given: str) -> None:
     give(shown, *_lines(one, code, people))
 
 
-def _lines(one: "Vault", code: str, people: dict[str, str]) -> list[str]:
+def _lines(one: "Vault", code: str, people: dict[str, str]) -> "Iterator[str]":
     signers = ", ".join(
         full_name(signer, people.get(signer.user_id, f"member {signer.user_id}")) + _state(signer)
         for signer in one.signers
     )
-    lines = [
-        f"Vault '{one.name}' {one.id}    {one.chain}",
-        f"  Verification code: {code}",
-        f"  Signers:    {one.m} of {one.n}: {signers}",
-        f"  Confirmed:  {amount(one.confirmed_sats)}",
-        f"  Coming:     {amount(one.unconfirmed_sats)}",
-        f"  Locked:     {amount(one.locked_sats)}, by proposals that wait",
-    ]
-    if one.is_frozen:
-        lines[1:1] = [
-            "  Frozen:     nothing is proposed, signed or sent until two people run custody vault unfreeze."
-        ]
-    if one.replaced_by is None:
-        lines += [
-            f"  Receive at: {one.receive_address}",
-            "    That is the platform's word: compare it with signerd addresses before money goes there.",
-        ]
-    else:
-        lines[1:1] = [f"  Replaced:   by {one.replaced_by}; custody vault sweep moves there what is left."]
-    if one.replaces is not None:
-        lines[1:1] = [f"  Replaces:   {one.replaces}"]
+    yield f"Vault '{one.name}' {one.id}    {one.chain}"
     if one.lacks_signers:
-        lines[1:1] = [
-            f"  Stopped:    fewer than {one.m} of its signers can sign a payment; see the state of each."
-        ]
+        yield f"  Stopped:    fewer than {one.m} of its signers can sign a payment; see the state of each."
+    if one.replaces is not None:
+        yield f"  Replaces:   {one.replaces}"
+    if one.replaced_by is not None:
+        yield f"  Replaced:   by {one.replaced_by}; custody vault sweep moves there what is left."
+    if one.is_frozen:
+        yield "  Frozen:     nothing is proposed, signed or sent until two people run custody vault unfreeze."
+    yield f"  Verification code: {code}"
+    yield f"  Signers:    {one.m} of {one.n}: {signers}"
+    yield f"  Confirmed:  {amount(one.confirmed_sats)}"
+    yield f"  Coming:     {amount(one.unconfirmed_sats)}"
+    yield f"  Locked:     {amount(one.locked_sats)}, by proposals that wait"
+    if one.replaced_by is None:
+        yield f"  Receive at: {one.receive_address}"
+        yield "    That is the platform's word: compare it with signerd addresses before money goes there."
     limits = one.detailed_vault_limits
     if limits is None:
-        return [*lines, f"  Limit:      {one.limit_error}"]
+        yield f"  Limit:      {one.limit_error}"
+        return
     words = bounds(per_cycle=limits.per_cycle, period=limits.cycle_period, day=limits.cycle_day)
     left = f": {limits.unused} BTC left until {until(limits.next_reset)}" if limits.per_cycle else ""
-    return [*lines, f"  Limit:      at most {limits.limit} BTC {words}{left}"]
+    yield f"  Limit:      at most {limits.limit} BTC {words}{left}"
 
 
 def _state(signer: "VaultSigner") -> str:
@@ -123,25 +120,12 @@ def _state(signer: "VaultSigner") -> str:
 
 @vault.command("create")
 @click.argument("name")
-@click.option(
-    "--signatures", "-m", "m", required=True, type=click.IntRange(1, MAX_SIGNERS), help="How many must sign."
-)
-@click.option(
-    "--signer",
-    "signers",
-    multiple=True,
-    required=True,
-    metavar="MEMBER",
-    help="E-mail address, name or id; again for each.",
-)
+@signatures_option(required=True, help="How many must sign.")
+@signer_option(required=True, help="E-mail address, name or id; again for each.")
 @click.option("--limit", required=True, type=Amount(), help="What is paid at most, like 1.5BTC.")
 @per_cycle_option
-@click.option(
-    "--cycle", default="month", type=click.Choice(tuple(CYCLES)), help="The cycle of a limit per cycle."
-)
-@click.option(
-    "--day", default=1, type=click.IntRange(1, 31), help="When a cycle begins; of a week, 1 is Monday."
-)
+@cycle_option(default="month", help="The cycle of a limit per cycle.")
+@day_option(default=1, help="When a cycle begins; of a week, 1 is Monday.")
 @asking_in_workspace
 def create_command(
     access: Access,
@@ -201,20 +185,10 @@ def _signers(access: Access, given: tuple[str, ...]) -> "list[Member]":
 @click.argument(
     "name", metavar="[NAME]", required=False, help="Of the new vault. Default: the next free one, as Cold 2."
 )
-@click.option(
-    "--signer",
-    "signers",
-    multiple=True,
-    metavar="MEMBER",
-    help="E-mail address, name or id; again for each. Default: the same people, with their active keys.",
+@signer_option(
+    help="E-mail address, name or id; again for each. Default: the same people, with their active keys."
 )
-@click.option(
-    "--signatures",
-    "-m",
-    "m",
-    type=click.IntRange(1, MAX_SIGNERS),
-    help="How many must sign. Default: as many as now.",
-)
+@signatures_option(help="How many must sign. Default: as many as now.")
 @asking_in_workspace
 def replace_command(
     access: Access, given: str, name: str | None, signers: tuple[str, ...], m: int | None
