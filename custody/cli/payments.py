@@ -1,6 +1,5 @@
 """``custody propose``: shows a payment, asks for a yes, and proposes it; ``custody max-send``."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +12,7 @@ from custody.common.terminal import Exit, aside
 from custody.common.text import amount
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from custody.schemas.address_book import WhitelistAddress
     from custody.schemas.proposals import CreatePsbtRequest
@@ -24,19 +23,6 @@ priority_option = click.option(
     "--priority", type=click.Choice(PRIORITIES), help="How soon it is to be confirmed."
 )
 fee_rate_option = click.option("--fee-rate", metavar="SAT/VB", help="In sat/vB, instead of a priority.")
-
-
-@dataclass(frozen=True)
-class PaymentLine:
-    """``label``: its name in the address book; empty where it has none."""
-
-    sats: int
-    address: str
-    label: str = ""
-
-    @property
-    def whom(self) -> str:
-        return f"{self.label}, {self.address}" if self.label else self.address
 
 
 @click.command("propose")
@@ -73,22 +59,19 @@ def propose_command(
     source = vault_of(access, vault)
     book = access.client.whitelist_addresses(workspace_id=access.workspace_id)
     wanted = ((sats, recipient), *also)
-    payments = [_payment(value, whom, source.chain, book, unseen=access.yes) for value, whom in wanted]
     request = access.request(
         access.client.create_psbt,
         wallet_id=source.id,
         tx_type="send",
-        recipients=[payment.address for payment in payments],
-        amounts_sats=[payment.sats for payment in payments],
+        recipients=[_address(whom, value, source.chain, book, unseen=access.yes) for value, whom in wanted],
+        amounts_sats=[value for value, _whom in wanted],
         description=description,
         priority=priority,
         fee_rate=fee_rate,
         coins=[one.lower() for one in coins] or None,
     )
-    for line in _summary(source, payments, description, _fee_words(priority, fee_rate)):
+    for line in _summary(source, request, book):
         aside(line)
-    for coin in request.coins or ():
-        aside(f"  spends {coin}")
     access.confirm("Propose this payment?")
     propose(access, request)
 
@@ -108,11 +91,10 @@ def max_send_command(
     _require_one(priority, fee_rate)
     source = vault_of(access, vault)
     book = access.client.whitelist_addresses(workspace_id=access.workspace_id)
-    addresses = [_payment(0, one, source.chain, book, unseen=False).address for one in recipients]
     maximum = access.client.max_send(
         workspace_id=access.workspace_id,
         wallet_id=source.id,
-        recipients=addresses,
+        recipients=[_address(one, None, source.chain, book, unseen=False) for one in recipients],
         priority=priority,
         fee_rate=fee_rate,
     )
@@ -143,38 +125,38 @@ def _require_one(priority: str | None, fee_rate: str | None) -> None:
         fail("a fee rate takes the place of a priority", "Give one of the two.", Exit.USAGE)
 
 
-def _fee_words(priority: str | None, fee_rate: str | None) -> str:
-    if fee_rate is not None:
-        return f"{fee_rate} sat/vB"
-    return f"as the platform chooses for {priority} priority" if priority else "as the platform chooses"
-
-
 def _summary(
-    source: "Vault", payments: "Sequence[PaymentLine]", description: str | None, fee: str
-) -> list[str]:
-    lines = [f"From the vault '{source.name}' {source.id}, {source.m} of {source.n}    {source.chain}"]
-    lines += [f"  pays   {amount(payment.sats)} to {payment.whom}" for payment in payments]
-    if len(payments) > 1:
-        lines.append(f"  in all {amount(sum(payment.sats for payment in payments))}")
-    if description:
-        lines.append(f'  for    "{description}"')
-    lines.append(f"  fee    {fee}")
-    lines.append(f"  of     {amount(source.confirmed_sats)} confirmed, {amount(source.locked_sats)} locked")
-    return lines
+    source: "Vault", request: "CreatePsbtRequest", book: "Sequence[WhitelistAddress]"
+) -> "Iterator[str]":
+    labelled = {one.address: f"{one.name}, {one.address}" for one in book}
+    amounts = request.amounts_sats or []
+    yield f"From the vault '{source.name}' {source.id}, {source.m} of {source.n}    {source.chain}"
+    for sats, address in zip(amounts, request.recipients, strict=True):
+        yield f"  pays   {amount(sats)} to {labelled.get(address, address)}"
+    if len(amounts) > 1:
+        yield f"  in all {amount(sum(amounts))}"
+    if request.description:
+        yield f'  for    "{request.description}"'
+    soon = f" for {request.priority} priority" if request.priority else ""
+    yield f"  fee    {f'{request.fee_rate} sat/vB' if request.fee_rate else f'as the platform chooses{soon}'}"
+    yield f"  of     {amount(source.confirmed_sats)} confirmed, {amount(source.locked_sats)} locked"
+    yield from (f"  spends {coin}" for coin in request.coins or ())
 
 
-def _payment(
-    sats: int, whom: str, chain: str, book: "Sequence[WhitelistAddress]", *, unseen: bool
-) -> PaymentLine:
+def _address(
+    whom: str, sats: int | None, chain: str, book: "Sequence[WhitelistAddress]", *, unseen: bool
+) -> str:
     """An address, also in groups, or a payment link is never looked up as a name in the address book.
-    ``sats`` 0: not known yet. Raises Stop.
+    ``sats``: what it is to get, where that is known. Raises Stop.
     """
     from custody.common.recipients import read_recipient, typed_address
     from multisig import MultisigError, Network, WrongNetwork, decode_address
 
     typed = typed_address(whom)
     if typed is None:
-        return _from_book(sats, whom, book, unseen=unseen)
+        known = [NamedRecord(str(one.uid), (one.name,), f"'{one.name}', {one.address}", one) for one in book]
+        hint = "It is not an address either. Check it, or have it added to the address book."
+        return chosen(whom, known, "recipient", hint, unseen=unseen).address
     try:
         named = read_recipient(typed, Network(chain))
         decode_address(named.address, Network(chain))
@@ -182,15 +164,7 @@ def _payment(
         fail(f"'{whom}' cannot be paid here: {error}", f"The vault is on {chain}.", Exit.NOT_DECIDED)
     except MultisigError as error:
         fail(f"'{whom}' cannot be paid: {error}", error.hint, Exit.NOT_DECIDED)
-    if sats and named.amount not in {None, sats}:
+    if sats is not None and named.amount not in {None, sats}:
         asks = f"'{whom}' asks for another amount than {amount(sats)}"
         fail(asks, f"Give the link's amount, {amount(named.amount or 0)}, or the address alone.", Exit.USAGE)
-    label = next((one.name for one in book if one.address == named.address), "")
-    return PaymentLine(sats, named.address, label)
-
-
-def _from_book(sats: int, whom: str, book: "Sequence[WhitelistAddress]", *, unseen: bool) -> PaymentLine:
-    known = [NamedRecord(str(one.uid), (one.name,), f"'{one.name}', {one.address}", one) for one in book]
-    hint = "It is not an address either. Check it, or have it added to the address book."
-    entry = chosen(whom, known, "recipient", hint, unseen=unseen)
-    return PaymentLine(sats, entry.address, entry.name)
+    return named.address

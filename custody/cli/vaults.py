@@ -31,7 +31,6 @@ per_cycle_option = click.option(
     help="A vault's limit is for all payments of a week or month together, or for each payment by itself. "
     "Default: as it is; of a new vault, for each payment.",
 )
-
 cycle_option = partial(click.option, "--cycle", type=click.Choice(tuple(CYCLES)))
 day_option = partial(click.option, "--day", type=click.IntRange(1, 31))
 signatures_option = partial(click.option, "--signatures", "-m", "m", type=click.IntRange(1, MAX_SIGNERS))

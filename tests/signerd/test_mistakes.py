@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from custody.cli.common import Stop
-from custody.cli.payments import _payment
+from custody.cli.payments import _address
 from firmware_bridge import BridgeError
 from firmware_bridge.airgap.handoff import decode_psbt
 from firmware_bridge.airgap.vault_files import parse_signer_keys
@@ -52,7 +52,7 @@ def psbt(text: str) -> object:
 
 
 def pay(text: str) -> object:
-    return _payment(1, text, "regtest", (), unseen=False)
+    return _address(text, 1, "regtest", (), unseen=False)
 
 
 def proof(text: str) -> object:
