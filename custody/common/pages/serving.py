@@ -71,9 +71,15 @@ class Assets:
         sent = {**headers, "ETag": tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         if is_packed:
             sent["Content-Encoding"] = "gzip"
-        if request.headers.get("if-none-match") == tag:
+        if is_known(request, tag):
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=sent)
         return Response(content, headers=sent, media_type=KINDS[path.suffix])
+
+
+def is_known(request: Request, etag: str) -> bool:
+    """Whether the caller has this version already: by the weak comparison (RFC 9110, section 13.1.2)."""
+    given = request.headers.get("if-none-match", "")
+    return etag in {tag.strip().removeprefix("W/") for tag in given.split(",")}
 
 
 # RFC 9110, section 12.5.3; with a weight of 0 it is refused.

@@ -35,6 +35,7 @@ from custody.server.rules.audit import (
     Facts,
     chain_of,
     kind_of,
+    paid_by,
     stored_facts,
     write_csv,
 )
@@ -206,7 +207,7 @@ def _ids_in(facts: Facts) -> Iterator[tuple[str, str]]:
 def recipients_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]) -> dict[str, LogRecipient]:
     """Of the payments that the rows say were proposed, by id, where the reader may read them."""
     created = [stored_facts(row.facts) for row in rows if row.action == "PROPOSAL_CREATED"]
-    wanted = {value for facts in created for _, value in _ids_in(facts) if value == facts.get("proposal")}
+    wanted = {value for facts in created for _, value in _ids_in(facts) if value == paid_by(facts)}
     if not wanted or not access.holds_any(PROPOSAL_READERS):
         return {}
     query = select(ProposalRow.id, ProposalRow.recipients, ProposalRow.workspace_id).where(

@@ -27,7 +27,7 @@ from custody.server.console.rendering import CSV, member_words
 from custody.server.console.table import Row
 from custody.server.console.typed import require_days_in_order
 from custody.server.errors import Invalid
-from custody.server.rules.audit import Category, Event, Facts, chosen, event_of, kind_of
+from custody.server.rules.audit import Category, Event, Facts, chosen, event_of, kind_of, paid_by
 
 PAGE = 50
 # Sign-ins belong to no workspace: they are in the platform's own log.
@@ -151,7 +151,7 @@ def stored_words(entry: AuditLogEntry, names: Mapping[str, str]) -> Markup:
 def _sentence(
     event: Event, who: Markup, facts: Facts, names: Mapping[str, str], recipients: Mapping[str, Markup]
 ) -> Markup:
-    paid = recipients.get(str(facts.get("proposal")))
+    paid = recipients.get(paid_by(facts))
     sentence = chosen(event.says, {**facts, "paid": paid})
     parts = {name: _words(kind_of(name), fact, names) for name, fact in facts.items()}
     said = Markup(sentence).format(**parts, paid=paid)  # noqa: S704 - the events' own words

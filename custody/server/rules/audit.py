@@ -103,6 +103,11 @@ def stored_facts(text: object) -> Facts:
     return facts if isinstance(facts, dict) else {}
 
 
+def paid_by(facts: Facts) -> str:
+    """The proposal whose payees are ``{paid}``."""
+    return str(facts.get("proposal"))
+
+
 def chosen(sentence: str, facts: Facts) -> str:
     """The sentence with one part of each choice."""
 

@@ -283,9 +283,11 @@ class Providers:
 
 def read_keys(document: object) -> Keys:
     """The signing keys of a JWK set, by their ids; other keys are skipped. Raises TokenNotGenuine."""
-    listed = document.get("keys") if isinstance(document, dict) else None
-    if not isinstance(listed, list):
-        raise TokenNotGenuine("no list of keys")
+    match document:
+        case {"keys": list(listed)}:
+            pass
+        case _:
+            raise TokenNotGenuine("no list of keys")
     keys: dict[str | None, jwk.Key] = {}
     for each in listed[:MAX_KEYS]:
         with suppress(*_MALFORMED):

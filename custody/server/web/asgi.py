@@ -27,6 +27,7 @@ from custody.server.rules.ports import RandomBytes
 from custody.server.services import Services
 from custody.server.web import problems
 from custody.server.web.http import announces_more, services_of
+from custody.server.web.long_poll import wait_seconds
 from custody.server.web.problems import problem
 from custody.server.web.routes import build_router, completed
 
@@ -98,7 +99,7 @@ class Trace:
         route, method = _route(scope), scope["method"] if scope["method"] in METHODS else UNKNOWN
         self._meters.requests.labels(route, method, str(status)).inc()
         # A long poll's duration is the caller's choice.
-        if "wait" not in Headers(scope=scope).get("prefer", ""):
+        if not wait_seconds(Headers(scope=scope)):
             self._meters.request_seconds.labels(route, method).observe(seconds)
 
 
@@ -124,7 +125,7 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         max_bytes = MAX_PSBT_BODY_BYTES if scope["path"] in self._psbt_paths else MAX_BODY_BYTES
-        is_more = announces_more(Headers(scope=scope).get("content-length", "0"), max_bytes)
+        is_more = announces_more(Headers(scope=scope), max_bytes)
         if is_more and not scope["path"].startswith("/console/"):
             await _refuse(scope, receive, send)
             return

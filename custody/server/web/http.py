@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from pydantic import BaseModel
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -39,8 +40,9 @@ def address_of(request: Request) -> str:
 MAX_LENGTH_DIGITS = 20
 
 
-def announces_more(length: str, max_bytes: int) -> bool:
+def announces_more(headers: Headers, max_bytes: int) -> bool:
     """Counts digits first: Python refuses to parse a number of thousands of digits."""
+    length = headers.get("content-length", "0")
     return length.isdecimal() and (len(length) > MAX_LENGTH_DIGITS or int(length) > max_bytes)
 
 

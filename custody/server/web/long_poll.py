@@ -7,9 +7,11 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
+from custody.common.pages.serving import is_known
 from custody.schemas.proposals import MAX_LONG_POLL_SECONDS
 from custody.server.calls import Ctx, Invocation, Watched, answer
 from custody.server.errors import CustodyError, Invalid
@@ -43,10 +45,10 @@ async def answer_in_time(services: Services, invocation: Invocation, request: Re
     """The answer, or a 304 where it is the same still when the time is over. Each read lets the caller in
     anew: losing access ends a long poll too (P23).
     """
-    caller, wait_seconds = invocation.caller, _wait_seconds(request)
-    if wait_seconds and getattr(invocation.request, "search", None) is not None:
+    caller, seconds = invocation.caller, wait_seconds(request.headers)
+    if seconds and getattr(invocation.request, "search", None) is not None:
         raise Invalid.at("/search", "A search does not wait. Ask without Prefer: wait, or without search.")
-    deadline = time.monotonic() + wait_seconds
+    deadline = time.monotonic() + seconds
     response, seen = await run_in_threadpool(_look_at, services, invocation, request)
     while response.status_code == HTTPStatus.NOT_MODIFIED and await _has_moved(
         services, invocation, seen, deadline
@@ -89,7 +91,7 @@ def _look_at(services: Services, invocation: Invocation, request: Request) -> tu
     assert isinstance(answered.value, Watched), "the function of a long poll says what it waits for"
     seen = replace(answered.value, answer=None)
     etag = f'"{sha256(answered.content).hexdigest()[:32]}"'
-    if _matches(request, etag):
+    if is_known(request, etag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag}), seen
     headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
     if (page := answered.page) is not None:
@@ -97,16 +99,10 @@ def _look_at(services: Services, invocation: Invocation, request: Request) -> tu
     return Response(answered.content, media_type="application/json", headers=headers), seen
 
 
-def _wait_seconds(request: Request) -> float:
+def wait_seconds(headers: Headers) -> float:
     """``Prefer: wait=SECONDS`` (RFC 7240); a preference that cannot be parsed is ignored."""
-    for preference in request.headers.get("prefer", "").split(","):
+    for preference in headers.get("prefer", "").split(","):
         name, _, value = preference.strip().partition("=")
         if name.lower() == "wait" and value.isascii() and value.isdigit() and len(value) < 5:
             return min(int(value), MAX_LONG_POLL_SECONDS)
     return 0
-
-
-def _matches(request: Request, etag: str) -> bool:
-    """RFC 9110, section 13.1.2: the weak comparison."""
-    given = request.headers.get("if-none-match", "")
-    return etag in {tag.strip().removeprefix("W/") for tag in given.split(",")}

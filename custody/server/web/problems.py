@@ -24,7 +24,7 @@ _KIND_OF_ARGUMENT = re.compile(r"^(/args/[0-9]+)/(?:str|int)(?=/|$)")
 
 
 def trace_id_of(request: Request) -> str:
-    return str(request.scope.get("state", {}).get("trace_id", ""))
+    return str(getattr(request.state, "trace_id", ""))
 
 
 def problem(

@@ -99,8 +99,8 @@ class Guarded(Open):
             if token is None or len(token.credentials) > MAX_TOKEN_CHARACTERS:
                 raise Unauthenticated("The request carries no access token.")
             request.state.token, request.state.caller = token.credentials, None
-            length = request.headers.get("content-length", "0")
-            is_large = "transfer-encoding" in request.headers or announces_more(length, SMALL_BODY_BYTES)
+            headers = request.headers
+            is_large = "transfer-encoding" in headers or announces_more(headers, SMALL_BODY_BYTES)
             if is_large or inspect.iscoroutinefunction(self.endpoint):
                 await run_in_threadpool(let_in_first, request)
             try:
@@ -177,10 +177,10 @@ def _answering(call: Call[Any, Any]) -> Callable[..., Any]:
     and document.
     """
 
-    def respond(request: Request, **given: Any) -> Response:
+    def respond(request: Request, body: Any = None, **given: Any) -> Response:
         services = services_of(request)
         with closing(PageSnapshot(services.store)) as snapshot:
-            invocation = _invocation(call, request, given, snapshot)
+            invocation = _invocation(call, request, body, given, snapshot)
             answered = answer(services, invocation, snapshot)
         page, value = answered.page, answered.value
         headers = {} if page is None else page_headers(invocation.path, invocation.request, page, call.key)
@@ -191,12 +191,12 @@ def _answering(call: Call[Any, Any]) -> Callable[..., Any]:
             delete_refresh_token(request, response)
         return response
 
-    async def respond_in_time(request: Request, **given: Any) -> Response:
-        return await answer_in_time(services_of(request), _invocation(call, request, given), request)
+    async def respond_in_time(request: Request, body: Any = None, **given: Any) -> Response:
+        return await answer_in_time(services_of(request), _invocation(call, request, body, given), request)
 
     async def respond_to_bytes(request: Request, **given: Any) -> Response:
         body = SignedBody(await request.body(), request.headers)
-        return await run_in_threadpool(respond, request, body=body, **given)
+        return await run_in_threadpool(respond, request, body, **given)
 
     answers: Any = respond_in_time if call.long_poll else respond
     if call.takes is SignedBody:
@@ -207,7 +207,11 @@ def _answering(call: Call[Any, Any]) -> Callable[..., Any]:
 
 
 def _invocation(
-    call: Call[Any, Any], request: Request, given: Mapping[str, Any], snapshot: PageSnapshot | None = None
+    call: Call[Any, Any],
+    request: Request,
+    body: Any,
+    given: Mapping[str, Any],
+    snapshot: PageSnapshot | None = None,
 ) -> Invocation:
     if call.needs is Auth.OPEN:
         caller = anybody(address_of(request), trace_id_of(request))
@@ -218,7 +222,7 @@ def _invocation(
         raise Invalid.at("/header/Idempotency-Key", "A request has one Idempotency-Key.")
     return Invocation(
         call,
-        given.get("body"),
+        body,
         caller,
         {name: given[name] for name in call.path_ids},
         given.get("idempotency_key"),
