@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import click
 
+from custody._version import __version__
 from custody.cli import (
     account,
     changes,
@@ -21,7 +22,7 @@ from custody.cli import (
 )
 from custody.cli.common import fail, give, json_option, own_answers
 from custody.cli.desk import ClientDesk, CommandDependencies
-from custody.common.terminal import Exit, put, tell
+from custody.common.terminal import Exit, tell
 
 EPILOGUE = "Exit status: " + ", ".join(
     f"{status.value} {status.name.lower().replace('_', ' ')}"
@@ -47,14 +48,6 @@ class WithOperators(click.Group):
         return same if isinstance(same, click.Group) else operators
 
 
-def _say_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        from custody._version import __version__
-
-        put(f"custody {__version__}")
-        context.exit()
-
-
 @click.group(cls=WithOperators, epilog=EPILOGUE, context_settings={"show_default": True})
 @click.option(
     "--session",
@@ -63,7 +56,7 @@ def _say_version(context: click.Context, _parameter: click.Parameter, wanted: bo
     metavar="DIR",
     help="The folder of the sign-in, for those who use the platform; default: the desktop's own.",
 )
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version)
+@click.version_option(__version__, prog_name="custody", message="%(prog)s %(version)s")
 @click.pass_context
 def app(context: click.Context, session: Path | None) -> None:
     """Spend from an organisation's vaults, and run the platform that keeps them."""

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import click
 
+from custody._version import __version__
 from custody.common.terminal import Exit, answers, put, tell
 from signerd.cli.desk import Desk
 from signerd.errors import AnswerMissing, SignerdError
@@ -15,14 +16,6 @@ from signerd.errors import AnswerMissing, SignerdError
 EPILOGUE = "Exit status: " + ", ".join(
     f"{status.value} {status.name.lower().replace('_', ' ')}" for status in Exit
 )
-
-
-def _say_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        from custody._version import __version__
-
-        click.echo(f"signerd {__version__}")
-        context.exit()
 
 
 # Words of the page and the platform that people type.
@@ -89,7 +82,7 @@ class Commands(click.Group):
     metavar="DIR",
     help="The state folder; default: the desktop's own.",
 )
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version)
+@click.version_option(__version__, prog_name="signerd", message="%(prog)s %(version)s")
 @click.pass_context
 def app(context: click.Context, state: Path | None) -> None:
     """Approve multisig spends on your own signing device, checked on your own machine."""
