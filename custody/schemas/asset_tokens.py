@@ -53,7 +53,7 @@ from custody.schemas.common import (
     is_absent,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.proposals import ADDRESS_CHARACTERS, CreatePsbtResponse, PsbtPreview
+from custody.schemas.proposals import ADDRESS_CHARACTERS, AddressText, CreatePsbtResponse, PsbtPreview
 
 # A thousand addresses is what a bytecode lists; more are added by calls.
 MAX_FIRST_WHITELIST = 1_000
@@ -84,9 +84,6 @@ RawUnits = Annotated[
 ]
 # The canonical JSON of a deployment is at most 80,000 bytes (docs/understand/tokens.md).
 BytecodeText = Annotated[str, StringConstraints(max_length=80_000)]
-AddressText = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=ADDRESS_CHARACTERS)
-]
 
 
 class ContractStatus(StrEnum):

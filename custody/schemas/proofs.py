@@ -20,7 +20,7 @@ from custody.schemas.common import (
     WorkspaceQuery,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.proposals import PROPOSAL_READERS, CreatePsbtResponse, OutpointText
+from custody.schemas.proposals import PROPOSAL_READERS, AddressText, CreatePsbtResponse, OutpointText
 
 FORMAT: Final = "bip322-proof-v1"
 MAX_SIGNATURES: Final = 100
@@ -94,7 +94,7 @@ class CreateProofRequest(VaultRequest):
     """  # noqa: E501
 
     message: Annotated[str, StringConstraints(strip_whitespace=True, min_length=2, max_length=MAX_MESSAGE)]
-    address: Annotated[str, StringConstraints(min_length=1, max_length=90)] | None = None
+    address: AddressText | None = None
     with_coins: StrictBool = False
 
 

@@ -37,6 +37,11 @@ MAX_LONG_POLL_SECONDS = 60
 
 # BIP-173: an address of these networks is at most 90 characters.
 ADDRESS_CHARACTERS = 90
+AddressText = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=ADDRESS_CHARACTERS),
+    Field(examples=["bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"]),
+]
 
 AmountSats = Annotated[StrictInt, Field(ge=1, le=MAX_SATS)]
 RecipientText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]

@@ -4,7 +4,7 @@ from the signing profile into a vault. And the most that a vault may send now.
 
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, StrictBool, StringConstraints, model_validator
+from pydantic import Field, StrictBool, model_validator
 
 from custody.schemas.call import VAULT_READERS, WORKSPACE_MANAGERS, Call, Way
 from custody.schemas.common import (
@@ -22,9 +22,9 @@ from custody.schemas.common import (
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.proposals import (
-    ADDRESS_CHARACTERS,
     FORWARDERS,
     MAX_RECIPIENTS,
+    AddressText,
     AmountSats,
     Coins,
     CreatePsbtResponse,
@@ -102,14 +102,7 @@ class ForwardToVaultRequest(VaultRequest):
     fee_sats: AmountSats
     sweep: StrictBool = False
     allow_unconfirmed: StrictBool = False
-    wallet_address: (
-        Annotated[
-            str,
-            StringConstraints(strip_whitespace=True, min_length=1, max_length=ADDRESS_CHARACTERS),
-            Field(examples=["bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"]),
-        ]
-        | None
-    ) = None
+    wallet_address: AddressText | None = None
 
     @model_validator(mode="after")
     def _one_of_two(self) -> "ForwardToVaultRequest":
