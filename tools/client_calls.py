@@ -7,8 +7,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from custody.schemas.call import Call
-from custody.schemas.calls import NOUNS, client_calls
+from custody.schemas.auth import REFRESH
+from custody.schemas.call import Call, SignedBody
+from custody.schemas.calls import NOUNS, named_calls
 
 FILE = Path(__file__).parents[1] / "custody" / "client" / "calls.py"
 # Functions of the client's ``flow``: by the arguments that many calls have, and no others. The shape names
@@ -28,7 +29,10 @@ def written() -> str:
     methods = [
         line
         for noun, module in zip(NOUNS, modules, strict=True)
-        for constant, call in client_calls(noun)
+        for constant, call in named_calls(noun)
+        # Not a long poll, nor the renewal of a session, which the client makes by itself, nor what another
+        # program signs.
+        if not (call.long_poll or call.takes is SignedBody or call is REFRESH)
         for line in _method(f"_{module}.{constant}", call)
     ]
     # Methods have the nouns' own names.

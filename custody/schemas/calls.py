@@ -25,7 +25,7 @@ from custody.schemas import (
     vaults,
     webhooks,
 )
-from custody.schemas.call import Call, SignedBody
+from custody.schemas.call import Call
 
 # In the order of the OpenAPI document.
 NOUNS: Final = (
@@ -49,17 +49,6 @@ NOUNS: Final = (
     history,
     identity_providers,
 )
-
-
-def client_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:
-    """Those whose client's method is written from the declaration: not a long poll, nor the renewal of a
-    session, which the client makes by itself, nor what another program signs.
-    """
-    return (
-        (name, each)
-        for name, each in named_calls(noun)
-        if not (each.long_poll or each.takes is SignedBody or each is auth.REFRESH)
-    )
 
 
 def named_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:
