@@ -115,10 +115,9 @@ def proposals_command(access: Access, ended: bool, status: str | None, search: s
 
 
 def _row(one: "Proposal", short: str, vaults: dict[str, str], people: dict[str, str]) -> tuple[str, ...]:
-    signed = f"{one.collected_signatures} of {one.required_signatures}"
     vault = vaults.get(one.vault_id, one.vault_id)
     by = one.created_by_name or people.get(str(one.created_by), f"member {one.created_by}")
-    return short, one.status.lower(), vault, amount(sum(one.amounts_sats)), signed, by, title_of(one)
+    return short, one.status.lower(), vault, amount(sum(one.amounts_sats)), _signed(one), by, title_of(one)
 
 
 @click.command("approve-status")
@@ -151,8 +150,7 @@ def _decision(decision: str | None, *, is_signed: bool) -> str:
 
 def lines_of(one: "Proposal") -> Iterator[str]:
     yield f"Proposal {one.psbt_id}: {title_of(one)}"
-    signed = f"{one.collected_signatures} of {one.required_signatures} signatures"
-    yield f"  Status:  {one.status.lower()}, {signed}"
+    yield f"  Status:  {one.status.lower()}, {_signed(one)} signatures"
     for address, sats in zip(one.recipients, one.amounts_sats, strict=False):
         yield f"  pays     {amount(sats)} to {address}"
     yield f"  fee      {amount(one.fee_sats)}, {one.fee_rate} sat/vB"

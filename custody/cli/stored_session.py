@@ -58,13 +58,10 @@ def read_settings(folder: Path) -> ClientSettings | None:
     """The settings of the last sign-in, or None. Raises Stop."""
     path = folder / SETTINGS
     try:
-        stored = json.loads(path.read_bytes())
-        return ClientSettings(
-            *(stored[name] for name in ("platform", "email", "store", "ca_file", "session_id"))
-        )
+        return ClientSettings(**json.loads(path.read_bytes()))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, TypeError):
         raise Stop(f"{path} cannot be read", "Delete it and run custody login.", Exit.STATE) from None
 
 

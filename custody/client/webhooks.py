@@ -18,17 +18,13 @@ class NotGenuine(Exception):
     """Not signed with the webhook's secret, or not now. Answer 400, and do nothing else."""
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 def verify(
     headers: Mapping[str, str],
     body: bytes,
     secret: str,
     *,
     tolerance: timedelta = TOLERANCE,
-    clock: Callable[[], datetime] = _now,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> WebhookEvent:
     """The event of a delivery. Raises NotGenuine, and ValueError for what is no secret.
 

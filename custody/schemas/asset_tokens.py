@@ -2,20 +2,10 @@
 docs/understand/tokens.md).
 """
 
-import re
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    StrictBool,
-    StrictInt,
-    StrictStr,
-    StringConstraints,
-    model_validator,
-)
-from pydantic_core import PydanticCustomError
+from pydantic import Field, StrictBool, StrictInt, StrictStr, StringConstraints, model_validator
 
 from custody.schemas.call import (
     VAULT_READERS,
@@ -61,27 +51,7 @@ MAX_RECORDED_RECIPIENTS = 100
 
 # Raw units in decimal digits: no sign, no exponent, no separator (P21). Whether it fits is the token's own
 # rule.
-_RAW_UNITS = r"^(0|[1-9][0-9]{0,39})$"
-
-
-def _raw_units(value: object) -> object:
-    """Runs before the pattern, whose error would not help a caller who wrote whole tokens."""
-    if isinstance(value, str) and not re.fullmatch(_RAW_UNITS, value):
-        raise PydanticCustomError(
-            "string_pattern_mismatch",
-            "A supply is whole raw units in plain digits, at most 40, with no point, sign or leading "
-            "zero: 1000.00 of a "
-            "token with two decimals is 100000",
-        )
-    return value
-
-
-RawUnits = Annotated[
-    str,
-    StringConstraints(pattern=_RAW_UNITS),
-    BeforeValidator(_raw_units),
-    Field(examples=["100000"]),
-]
+RawUnits = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,39})$"), Field(examples=["100000"])]
 # The canonical JSON of a deployment is at most 80,000 bytes (docs/understand/tokens.md).
 BytecodeText = Annotated[str, StringConstraints(max_length=80_000)]
 

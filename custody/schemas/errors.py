@@ -332,6 +332,7 @@ _NO_OTHERS: Mapping[str, str] = MappingProxyType({})
 @cache
 def _patterns() -> Mapping[str, str]:
     """What a text of each pattern is. Loaded only after a mistake: most programs need few of the shapes."""
+    from custody.schemas.asset_tokens import RawUnits
     from custody.schemas.auth import OneTimeCode, SixDigits
     from custody.schemas.common import DecimalText, EmailAddress, TextId
     from custody.schemas.keys import FingerprintText, PathText
@@ -348,6 +349,8 @@ def _patterns() -> Mapping[str, str]:
         OneTimeCode: "must be six digits, or a recovery code",
         PathText: "must be a derivation path, such as m/48h/0h/0h/2h",
         PhoneNumberOrNothing: "must be a telephone number, such as +44 20 7946 0000",
+        RawUnits: "must be whole raw units in plain digits, at most 40, with no point, sign or leading zero: "
+        "1000.00 of a token with two decimals is 100000",
         SixDigits: "must be six digits",
         TextId: "takes only letters, digits, - and _",
     }
