@@ -6,7 +6,7 @@ A command starts for each question: importing httpx alone would be half of its s
 import http.client
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,7 +75,7 @@ class PlainConnection(http.client.HTTPConnection):
         self._connect = connect
 
     def open(self, deadline: Deadline | None = None, tls: "SSLContext | None" = None) -> None:
-        """Raises Refused."""
+        """Raises ConnectFailed."""
         try:
             self.sock = self._connect(self.host, self.port)
             if deadline is not None:
@@ -110,7 +110,9 @@ class PlainTransport:
     def __call__(self, request: HttpRequest) -> Outcome:
         with Deadline(request.whole) as deadline:
             try:
-                with self._answered(request, deadline) as answer:
+                with closing(PlainConnection(request.url, request.silence, self.connect)) as connection:
+                    connection.open(deadline, self.tls)
+                    answer = connection.ask(request)
                     body = Body(request.path, headers := headers_of(answer))
                     for piece in pieces(answer):
                         body.add(piece)
@@ -122,15 +124,6 @@ class PlainTransport:
                 if deadline.is_over:
                     return NoAnswer(Why.ENDLESS, TimeoutError("The answer has no end."))
                 return no_answer(error)
-
-    @contextmanager
-    def _answered(self, request: HttpRequest, deadline: Deadline) -> Iterator[http.client.HTTPResponse]:
-        connection = PlainConnection(request.url, request.silence, self.connect)
-        try:
-            connection.open(deadline, self.tls)
-            yield connection.ask(request)
-        finally:
-            connection.close()
 
 
 def pieces(answer: http.client.HTTPResponse) -> Iterator[bytes]:
