@@ -138,7 +138,8 @@ class Access:
         (`refusals`).
         """
         takes: type[Input] = declared_of(call).takes
-        ids = {"workspace_id": self.workspace_id, "org_id": self.workspace.org_id}
+        here = self.workspace_id
+        ids = {"workspace_id": here, "workspace_context": here, "org_id": self.workspace.org_id}
         taken = {name: value for name, value in ids.items() if name in takes.model_fields}
         return takes.model_validate(taken | given)
 

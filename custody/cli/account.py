@@ -8,7 +8,7 @@ import click
 from custody.cli.access import workspaces
 from custody.cli.common import fail, give, json_option, wants_json
 from custody.cli.desk import CREDENTIAL, ClientDesk, is_program, is_service, pass_desk
-from custody.cli.stored_session import read_settings
+from custody.cli.stored_session import ClientSettings, read_settings
 from custody.common.session_store import credential
 from custody.common.terminal import EMAIL, Exit, answer, aside, say, table
 from custody.common.text import network_words
@@ -45,22 +45,19 @@ def login_command(desk: ClientDesk, platform: str | None, ca_file: Path | None, 
     session that is kept in a file, for a passphrase that encrypts it. They are typed, or read from standard
     input one a line.
     """
-    known = read_settings(desk.folder)
-    if platform is None and known is None:
+    known = read_settings(desk.folder) or ClientSettings(platform="", email="")
+    url, store = platform or known.platform, secrets or known.store
+    if not url:
         fail("no platform is named", "Run custody login --platform URL.", Exit.USAGE)
-    url = platform or (known.platform if known else "")
-    if platform is None and known is not None and known.ca_file is not None:
+    if platform is None and known.ca_file is not None:
         ca_file = ca_file or Path(known.ca_file)
-    store = secrets or (known.store if known else "keyring")
     desk.require_store(store)
     email = desk.answers.line(EMAIL).strip()
     kept = desk.sign_in(url, ca_file, store, email)
-    if wants_json():
-        answer({"email": email, "platform": url, "secrets": kept})
-    else:
-        say(f"Signed in as {email}. The session is kept in: {kept}.")
-        if store == "file" and not credential(CREDENTIAL):
-            aside(OF_A_FILE)
+    done = {"email": email, "platform": url, "secrets": kept}
+    give(done, f"Signed in as {email}. The session is kept in: {kept}.")
+    if store == "file" and not credential(CREDENTIAL) and not wants_json():
+        aside(OF_A_FILE)
 
 
 @click.command("logout")

@@ -76,15 +76,13 @@ def list_command(access: Access) -> None:
 @asking_in_workspace
 def add_command(access: Access, email: str, role: str) -> None:
     """Invite a person, who becomes a member by accepting."""
-    chosen_role, place = role_of(access, role), {"workspace_context": access.workspace_id}
-    request = access.request(
-        access.client.invite_to_workspace, invited_email=email, role_id=chosen_role.role_id, **place
-    )
-    rights = ", ".join(sorted(one.rule_name for one in chosen_role.perm)) or "nothing"
-    aside(f"{request.invited_email} as {chosen_role.name} of {access.workspace.words}")
+    held, invite = role_of(access, role), access.client.invite_to_workspace
+    request = access.request(invite, invited_email=email, role_id=held.role_id)
+    rights = ", ".join(sorted(one.rule_name for one in held.perm)) or "nothing"
+    aside(f"{request.invited_email} as {held.name} of {access.workspace.words}")
     aside(f"  The role may: {rights}")
     access.confirm("Send this invitation?")
-    make_or_ask(access, access.client.invite_to_workspace, request, f"{request.invited_email} is invited.")
+    make_or_ask(access, invite, request, f"{request.invited_email} is invited.")
 
 
 @member.command("remove")
@@ -96,7 +94,6 @@ def remove_command(access: Access, given: str, force: bool) -> None:
     [one] = members_of(access, [given])
     aside(f"{full_name(one)} <{one.email}>, {one.role.name} of {access.workspace.words}")
     access.confirm("Remove this member?")
-    request = access.request(access.client.remove_user_from_workspace, user_uuid=one.uuid, force=force)
-    make_or_ask(
-        access, access.client.remove_user_from_workspace, request, f"{one.email} is no longer a member."
-    )
+    remove = access.client.remove_user_from_workspace
+    request = access.request(remove, user_uuid=one.uuid, force=force)
+    make_or_ask(access, remove, request, f"{one.email} is no longer a member.")

@@ -52,15 +52,13 @@ def make_command(
     """Make an account for a program. It has no secret before ``custody service-account secret``."""
     # Whole seconds: shown to the person as it is sent.
     ends = datetime.fromtimestamp(int(access.desk.outside.now()), UTC) + timedelta(days=days)
-    terms = {"rights": rights, "networks": networks, "expires_at": ends}
-    request = access.request(access.client.create_service_account, name=name, **terms)
+    make = access.client.create_service_account
+    request = access.request(make, name=name, rights=rights, networks=networks, expires_at=ends)
     aside(f"Service account '{request.name}' in {access.workspace.words}")
     aside(f"  It may, in your name: {', '.join(request.rights)}")
     aside(f"  From: {', '.join(request.networks)}; until {ends:%Y-%m-%d}")
     access.confirm("Make it?")
-    make_or_ask(
-        access, access.client.create_service_account, request, f"Service account '{request.name}' is made."
-    )
+    make_or_ask(access, make, request, f"Service account '{request.name}' is made.")
 
 
 @service_account.command("secret")
@@ -74,8 +72,8 @@ def secret_command(access: Access, account: str, overlap_hours: int) -> None:
     chosen = account_of(access, account)
     aside(f"A new secret of service account {chosen.service_account_id} ({chosen.name})")
     access.confirm(f"The one before stays good for {count(overlap_hours, 'hour', 'hours')}. Make it?")
-    wanted = {"service_account_id": chosen.service_account_id, "overlap_hours": overlap_hours}
-    made = access.make(access.client.issue_service_secret, **wanted)
+    issue, account_id = access.client.issue_service_secret, chosen.service_account_id
+    made = access.make(issue, service_account_id=account_id, overlap_hours=overlap_hours)
     give(made, made.secret)
 
 
