@@ -13,8 +13,6 @@ from custody.common.terminal import Exit, answer, aside, say, table
 from custody.common.text import bounds, btc, until
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from custody.schemas.limits import VaultLimits
     from custody.schemas.roles import RoleDetails
     from custody.schemas.vaults import Vault
@@ -29,10 +27,8 @@ def limit() -> None:
 @in_workspace
 def list_command(access: Access) -> None:
     """List the limits of the vaults and of the roles, and what is used of them."""
-    vaults, roles = (
-        access.client.list_wallets(workspace_id=access.workspace_id),
-        access.client.roles(access.workspace_id),
-    )
+    vaults = access.client.list_wallets(workspace_id=access.workspace_id)
+    roles = access.client.roles(access.workspace_id)
     own = access.client.my_limits(access.workspace_id)
     if wants_json():
         shown = [
@@ -48,12 +44,10 @@ def list_command(access: Access) -> None:
         return
     table(("VAULT", "AT MOST", "LEFT", "UNTIL", "STOPPED"), [(*_of_vault(one), one.marks) for one in vaults])
     say()
-    table(
-        ("ROLE", "MEMBERS", "EACH MEMBER AT MOST"),
-        [(role.name, str(role.members), _of_known(role)) for role in roles],
-    )
-    say()
+    rows = [(role.name, str(role.members), _of_known(role)) for role in roles]
+    table(("ROLE", "MEMBERS", "EACH MEMBER AT MOST"), rows)
     own_words = _words(own.limit, own.cycle_period, own.cycle_day)
+    say()
     say(f"You: at most {own_words}. {own.unused} BTC left until {until(own.next_reset)}.")
 
 
@@ -103,50 +97,38 @@ def set_command(
     """
     if (vault is None) == (role is None):
         fail("name either a vault or a role", "Like custody limit set 1.5BTC --vault Reserve.", Exit.USAGE)
-    change = {"limit": btc(new), "cycle_period": CYCLES.get(cycle or ""), "cycle_day": day}
     if role is not None and per_cycle is False:
         fail("a role's limit is for all payments together", "Leave --per-payment out.", Exit.USAGE)
+    period, of_vault = CYCLES.get(cycle or ""), None if vault is None else per_cycle
+    given = {"cycle_period": period, "cycle_day": day, "per_cycle": of_vault}
+    changed = {name: value for name, value in given.items() if value is not None}
     if vault is not None:
-        _set_vault(access, vault, change | {"per_cycle": per_cycle})
+        _set_vault(access, vault_of(access, vault), btc(new), changed)
     else:
-        _set_role(access, role or "", change)
+        _set_role(access, role_of(access, role or ""), btc(new), changed)
 
 
-def _set_vault(access: Access, given: str, change: "Mapping[str, object]") -> None:
-    one = vault_of(access, given)
-    now = one.detailed_vault_limits
+def _set_vault(access: Access, one: "Vault", limit: str, changed: dict[str, str | int]) -> None:
+    now, update = one.detailed_vault_limits, access.client.update_vault
     if now is None:
         fail(one.limit_error or "the limit cannot be read", "Try again later.", Exit.PLATFORM)
-    request = access.request(
-        access.client.update_vault,
-        vault_id=one.id,
-        transaction_limit=change["limit"],
-        cycle_period=change["cycle_period"] or now.cycle_period,
-        cycle_day=change["cycle_day"] or now.cycle_day,
-        per_cycle=now.per_cycle if change["per_cycle"] is None else change["per_cycle"],
-    )
-    cycle = (request.cycle_period, request.cycle_day)
-    after = _words(request.transaction_limit, *cycle, per_cycle=request.per_cycle is True)
-    _ask(access, f"the vault '{one.name}'", _of_limits(now), after)
-    make_or_ask(access, access.client.update_vault, request, f"The limit is {change['limit']} BTC.")
+    kept = {"cycle_period": now.cycle_period, "cycle_day": now.cycle_day, "per_cycle": now.per_cycle}
+    request = access.request(update, vault_id=one.id, transaction_limit=limit, **kept | changed)
+    then = _words(limit, request.cycle_period, request.cycle_day, per_cycle=request.per_cycle is True)
+    _confirm(access, f"the vault '{one.name}'", _of_limits(now), then)
+    make_or_ask(access, update, request, f"The limit is {limit} BTC.")
 
 
-def _set_role(access: Access, given: str, change: "Mapping[str, object]") -> None:
-    role = role_of(access, given)
-    request = access.request(
-        access.client.update_role_policies,
-        role_id=role.role_id,
-        new_transaction_limit=change["limit"],
-        cycle_period=change["cycle_period"] or role.cycle_period,
-        cycle_day=change["cycle_day"] or role.cycle_day,
-    )
+def _set_role(access: Access, role: "RoleDetails", limit: str, changed: dict[str, str | int]) -> None:
+    update = access.client.update_role_policies
+    kept = {"cycle_period": role.cycle_period, "cycle_day": role.cycle_day}
+    request = access.request(update, role_id=role.role_id, new_transaction_limit=limit, **kept | changed)
     whose = f"each of the {role.members} who hold the role {role.name}"
-    after = _words(request.new_transaction_limit, request.cycle_period, request.cycle_day)
-    _ask(access, whose, _of_known(role), after)
-    make_or_ask(access, access.client.update_role_policies, request, f"The limit is {change['limit']} BTC.")
+    _confirm(access, whose, _of_known(role), _words(limit, request.cycle_period, request.cycle_day))
+    make_or_ask(access, update, request, f"The limit is {limit} BTC.")
 
 
-def _ask(access: Access, whose: str, before: str, after: str) -> None:
+def _confirm(access: Access, whose: str, before: str, after: str) -> None:
     aside(f"The limit of {whose}:")
     aside(f"  now  at most {before}")
     aside(f"  then at most {after}")
