@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Sequence
-from types import TracebackType
 from typing import Final, Self
 
 from firmware_bridge import calls, conversation, presence, sanitised_psbt
@@ -77,9 +76,7 @@ class Bridge:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_exc: object) -> None:
         await self._roster.close()
 
     async def list(self) -> tuple[Device, ...]:

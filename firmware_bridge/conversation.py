@@ -210,9 +210,12 @@ class _Signing:
 
 async def sign(talk: Conversation, psbt: Psbt, policy: Policy, wanted: Fingerprint | None) -> Psbt:
     """See `firmware_bridge.Bridge.sign`. The PSBT has been checked already."""
-    if is_proof(psbt):
-        _require_proof_signer(talk.record, coins=len(psbt.inputs) - 1)
     device = talk.record.device
+    if is_proof(psbt):
+        # Before the person is asked.
+        obstacle = why_no_proof(device.family, device.model, device.firmware, coins=len(psbt.inputs) - 1)
+        if obstacle:
+            raise Unsupported(f"This device signs no such message: {obstacle}.")
     if (why := why_not(maker_of(device.family).limits_of(device.model), psbt, policy)) is not None:
         raise Unsupported(why)
     signer = await talk.read_signer(policy, wanted)
@@ -223,14 +226,6 @@ async def sign(talk: Conversation, psbt: Psbt, policy: Policy, wanted: Fingerpri
     signed = sanitised_psbt.take_back(psbt, answer, policy, signer)
     _tell_missing(talk, signing, signed)
     return signed
-
-
-def _require_proof_signer(record: DeviceRecord, *, coins: int) -> None:
-    """:raises Unsupported: before the person is asked."""
-    device = record.device
-    why = why_no_proof(device.family, device.model, device.firmware, coins=coins)
-    if why:
-        raise Unsupported(f"This device signs no such message: {why}.")
 
 
 def _earlier_answer(talk: Conversation, signing: _Signing) -> str | None:
