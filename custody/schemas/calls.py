@@ -1,53 +1,36 @@
 """Every call, by noun."""
 
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
-from custody.schemas import (
-    address_book,
-    asset_tokens,
-    auth,
-    changes,
-    history,
-    identity_providers,
-    keys,
-    limits,
-    logs,
-    onboarding,
-    proofs,
-    proposals,
-    purchases,
-    roles,
-    sending,
-    service_accounts,
-    users,
-    vaults,
-    webhooks,
-)
 from custody.schemas.call import Call
 
-# In the order of the OpenAPI document.
-NOUNS: Final = (
-    auth,
-    users,
-    roles,
-    keys,
-    vaults,
-    limits,
-    address_book,
-    onboarding,
-    proposals,
-    proofs,
-    sending,
-    asset_tokens,
-    logs,
-    purchases,
-    webhooks,
-    changes,
-    service_accounts,
-    history,
-    identity_providers,
+# Their modules, in the order of the OpenAPI document.
+NOUNS: Final = tuple(
+    import_module(f"custody.schemas.{noun}")
+    for noun in (
+        "auth",
+        "users",
+        "roles",
+        "keys",
+        "vaults",
+        "limits",
+        "address_book",
+        "onboarding",
+        "proposals",
+        "proofs",
+        "sending",
+        "asset_tokens",
+        "logs",
+        "purchases",
+        "webhooks",
+        "changes",
+        "service_accounts",
+        "history",
+        "identity_providers",
+    )
 )
 
 
