@@ -1,8 +1,7 @@
 """Repeated requests: the answer is stored in the transaction of its effect, and returned again."""
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
@@ -10,6 +9,7 @@ from hashlib import sha256
 from sqlalchemy.orm import Session
 
 from custody.server.errors import IdempotencyInProgress, IdempotencyKeyReused
+from custody.server.requests.rates import UnderWay
 from custody.server.rules.ports import Clock
 from custody.server.store.models import IdempotencyRecordRow
 
@@ -30,26 +30,16 @@ class Scope:
 class Idempotency:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._in_flight: set[Scope] = set()
-        self._lock = threading.Lock()
+        self._under_way = UnderWay()
 
-    @contextmanager
-    def guard(self, scope: Scope) -> Iterator[None]:
+    def guard(self, scope: Scope) -> AbstractContextManager[None]:
         """Held during the whole request, and taken before any lock of the database.
-
 
         Raises IdempotencyInProgress for the same key at the same time. In another process the second request
         waits at the database, and then finds the stored answer.
         """
-        with self._lock:
-            if scope in self._in_flight:
-                raise IdempotencyInProgress("A request with this Idempotency-Key is being worked on.")
-            self._in_flight.add(scope)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._in_flight.discard(scope)
+        refusal = IdempotencyInProgress("A request with this Idempotency-Key is being worked on.")
+        return self._under_way.one(scope, 1, refusal)
 
     def known(self, db: Session, scope: Scope, body: bytes) -> bytes | None:
         """The stored answer to this request, if there is one. Raises IdempotencyKeyReused where the key came

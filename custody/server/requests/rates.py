@@ -95,6 +95,29 @@ class Throttle:
         return bucket.fill(now)
 
 
+class UnderWay:
+    """Counts what is being done now, by key; in each process's memory."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[Hashable] = Counter()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def one(self, key: Hashable, most: int, refusal: Exception) -> Iterator[None]:
+        """Held while it is done. Raises ``refusal`` where ``most`` with this key are under way."""
+        with self._lock:
+            if self.counts[key] >= most:
+                raise refusal
+            self.counts[key] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.counts[key] -= 1
+                if not self.counts[key]:
+                    del self.counts[key]
+
+
 class Rates:
     def __init__(
         self, clock: Clock, *, calls: int = CALLS_PER_MINUTE, writes: int = WRITES_PER_MINUTE
@@ -104,10 +127,10 @@ class Rates:
         self.writes = Throttle(clock, limit=writes)
         # Calls that have calls of their own.
         self.reserved = Throttle(clock, limit=RESERVED_PER_MINUTE)
-        self._polling: Counter[int] = Counter()
-        self._polled: Counter[int] = Counter()
-        self._exporting: set[int] = set()
-        self._lock = threading.Lock()
+        self._polling = UnderWay()
+        # By workspace; under None all of them.
+        self._polled = UnderWay()
+        self._exporting = UnderWay()
 
     def take_call(self, user_id: int, call: Call[Any, Any]) -> None:
         """Counts one call of a signed-in user; of those that have calls of their own, apart. Raises
@@ -126,35 +149,21 @@ class Rates:
         RateLimited.
         """
         self.writes.take(user_id)
-        with self._lock:
-            if user_id in self._exporting:
-                raise RateLimited("An export of yours is being made.", retry_after=EXPORT_RETRY_SECONDS)
-            self._exporting.add(user_id)
-        try:
+        refusal = RateLimited("An export of yours is being made.", retry_after=EXPORT_RETRY_SECONDS)
+        with self._exporting.one(user_id, 1, refusal):
             yield
-        finally:
-            with self._lock:
-                self._exporting.discard(user_id)
 
     @contextmanager
     def long_poll(self, user_id: int, workspace_id: int) -> Iterator[None]:
-        """Held while a call waits. Call it on the event loop's thread. Raises RateLimited."""
-        if self._polling[user_id] >= MAX_LONG_POLLS:
-            raise _too_many(f"You are waiting {MAX_LONG_POLLS} times already.")
-        if self._polled[workspace_id] >= MAX_LONG_POLLS_OF_A_WORKSPACE:
-            raise _too_many("Too many are waiting for this workspace.")
-        if self._polled.total() >= MAX_LONG_POLLS_IN_ALL:
-            raise _too_many("Too many are waiting.")
-        counted = ((self._polling, user_id), (self._polled, workspace_id))
-        for counter, key in counted:
-            counter[key] += 1
-        try:
+        """Held while a call waits. Raises RateLimited."""
+        of_user = _too_many(f"You are waiting {MAX_LONG_POLLS} times already.")
+        of_workspace = _too_many("Too many are waiting for this workspace.")
+        with (
+            self._polling.one(user_id, MAX_LONG_POLLS, of_user),
+            self._polled.one(workspace_id, MAX_LONG_POLLS_OF_A_WORKSPACE, of_workspace),
+            self._polled.one(None, MAX_LONG_POLLS_IN_ALL, _too_many("Too many are waiting.")),
+        ):
             yield
-        finally:
-            for counter, key in counted:
-                counter[key] -= 1
-                if not counter[key]:
-                    del counter[key]
 
 
 def _too_many(sentence: str) -> RateLimited:
@@ -180,25 +189,16 @@ class AttemptLimit:
         Raises RateLimited, with the seconds until the next one.
         """
         db.execute(delete(AttemptRow).where(AttemptRow.tried_at <= now - LONGEST_WINDOW))
-        tries = db.scalars(
-            select(AttemptRow.tried_at)
-            .where(
-                AttemptRow.kind == self.kind,
-                AttemptRow.subject_hash == _hash(subject),
-                AttemptRow.tried_at > now - self.window,
-            )
-            .order_by(AttemptRow.tried_at)
-        ).all()
-        if len(tries) >= self.limit:
-            wait = tries[-self.limit] + self.window - now
-            raise RateLimited("Too many attempts.", retry_after=max(1, ceil(wait.total_seconds())))
+        of, sentence = self._of(subject), "Too many attempts."
+        require_few(db, AttemptRow.tried_at, of, self.limit, self.window, now, sentence)
         db.add(AttemptRow(kind=self.kind, subject_hash=_hash(subject), tried_at=now))
 
     def forget(self, db: Session, subject: str) -> None:
         """Deletes the tries of a subject after a successful one."""
-        db.execute(
-            delete(AttemptRow).where(AttemptRow.kind == self.kind, AttemptRow.subject_hash == _hash(subject))
-        )
+        db.execute(delete(AttemptRow).where(*self._of(subject)))
+
+    def _of(self, subject: str) -> tuple[ColumnElement[bool], ...]:
+        return AttemptRow.kind == self.kind, AttemptRow.subject_hash == _hash(subject)
 
 
 def require_few(

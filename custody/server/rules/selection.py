@@ -103,7 +103,7 @@ def select_from(coins: Sequence[CoinT], plan: Plan, rng: RandomSource) -> Select
 
 def select_fewest(coins: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | None:
     """The fewest coins that suffice, the largest first; None where `MAX_INPUTS` of them do not."""
-    return settle_largest(economic(coins, plan), plan)
+    return next(_settled(economic(coins, plan), plan), None)
 
 
 def largest_first(coins: Iterable[CoinT]) -> list[CoinT]:
@@ -180,7 +180,7 @@ def _single_random_draw(pool: Sequence[CoinT], plan: Plan, rng: RandomSource) ->
     """Coins in random order until they pay the target, the fee and a change output; the fewest possible where
     that would take many more than needed.
     """
-    fewest = settle_largest(pool, plan)
+    fewest = next(_settled(pool, plan), None)
     if fewest is None:
         return None
     most = min(MAX_INPUTS, len(fewest.coins) + SPARE_INPUTS)
@@ -193,13 +193,10 @@ def _single_random_draw(pool: Sequence[CoinT], plan: Plan, rng: RandomSource) ->
     return fewest
 
 
-def settle_largest(pool: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | None:
-    """The shortest prefix of ``pool`` (largest first) that suffices."""
-    for count in range(1, min(len(pool), MAX_INPUTS) + 1):
-        selection = settle(pool[:count], plan)
-        if selection is not None:
-            return selection
-    return None
+def _settled(pool: Sequence[CoinT], plan: Plan) -> Iterator[Selection[CoinT]]:
+    """Of the largest coins of ``pool`` (largest first), one, two and so on: those that suffice."""
+    settled = (settle(pool[:count], plan) for count in range(1, min(len(pool), MAX_INPUTS) + 1))
+    return (each for each in settled if each is not None)
 
 
 def _with_modest_fee(selection: Selection[CoinT], pool: Sequence[CoinT], plan: Plan) -> Selection[CoinT]:
@@ -208,11 +205,7 @@ def _with_modest_fee(selection: Selection[CoinT], pool: Sequence[CoinT], plan: P
     """
     if _is_modest(selection, plan):
         return selection
-    for count in range(1, min(len(pool), MAX_INPUTS) + 1):
-        larger = settle(pool[:count], plan)
-        if larger is not None and _is_modest(larger, plan):
-            return larger
-    return selection
+    return next((larger for larger in _settled(pool, plan) if _is_modest(larger, plan)), selection)
 
 
 def _is_modest(selection: Selection[CoinT], plan: Plan) -> bool:
@@ -286,5 +279,4 @@ def select_cheapest(largest: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | 
     """The selection with the lowest fee among the prefixes of ``largest``; None where none pays the
     target.
     """
-    settled = (settle(largest[:count], plan) for count in range(1, min(len(largest), MAX_INPUTS) + 1))
-    return min((each for each in settled if each is not None), key=lambda each: each.fee, default=None)
+    return min(_settled(largest, plan), key=lambda each: each.fee, default=None)

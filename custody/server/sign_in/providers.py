@@ -4,11 +4,9 @@ requests are sent as those of webhooks are (P51), to public addresses only.
 """
 
 import json
-import threading
 from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -21,6 +19,7 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from custody.common.bounded_cache import BoundedCache
 from custody.server.errors import IdentityRefused, ProviderUnavailable
+from custody.server.requests.rates import UnderWay
 from custody.server.rules.ports import Clock
 from custody.server.rules.webhooks import MAX_URL, BadUrl, WebhookUrl, read_url
 from custody.server.store.models import IdentityProviderRow
@@ -116,8 +115,8 @@ class Providers:
         self._allowed = allowed
         self._kept: BoundedCache[str, _Kept] = BoundedCache(MAX_KEPT)
         self._failed: BoundedCache[str, tuple[datetime, str]] = BoundedCache(MAX_KEPT)
-        self._busy: Counter[int] = Counter()
-        self._lock = threading.Lock()
+        # By organisation; under None all of them.
+        self._busy = UnderWay()
 
     def published(self, provider: IdentityProviderRow) -> ProviderMetadata:
         """Raises ProviderUnavailable."""
@@ -232,9 +231,16 @@ class Providers:
         headers: Mapping[str, str],
         lines: int,
     ) -> ReceiverAnswer:
+        """``lines``: the most exchanges at once, of all organisations together."""
         headers = {"Accept": "application/json", "Connection": "close", **headers}
+        refusal = ProviderUnavailable(
+            f"{provider.issuer} is being asked too often.", retry_after=RETRY_SECONDS
+        )
         try:
-            with self._line(provider, lines):
+            with (
+                self._busy.one(provider.organisation_id, AT_ONCE, refusal),
+                self._busy.one(None, lines, refusal),
+            ):
                 return self._sender.ask(
                     method, self._checked(provider.issuer, url), body, headers, MAX_ANSWER
                 )
@@ -261,24 +267,6 @@ class Providers:
         if not isinstance(value, dict):
             raise ProviderUnavailable(f"{issuer} does not answer as an identity provider does.")
         return value
-
-    @contextmanager
-    def _line(self, provider: IdentityProviderRow, lines: int) -> Iterator[None]:
-        """``lines``: the most exchanges at once, of all organisations together."""
-        whose = provider.organisation_id
-        with self._lock:
-            if self._busy[whose] >= AT_ONCE or self._busy.total() >= lines:
-                raise ProviderUnavailable(
-                    f"{provider.issuer} is being asked too often.", retry_after=RETRY_SECONDS
-                )
-            self._busy[whose] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._busy[whose] -= 1
-                if not self._busy[whose]:
-                    del self._busy[whose]
 
 
 def read_keys(document: object) -> Keys:

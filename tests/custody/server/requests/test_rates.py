@@ -96,8 +96,8 @@ def test_long_polls_are_counted_while_they_wait(clock: Clock) -> None:
         refused(BOB, THIRD)
     with bounded.long_poll(0, PLACE):
         pass
-    assert not bounded._polling
-    assert not bounded._polled
+    assert not bounded._polling.counts
+    assert not bounded._polled.counts
 
 
 def test_one_site_is_one_caller() -> None:

@@ -116,12 +116,16 @@ def test_p75_a_slow_one_takes_no_more_than_its_threads(rig):
     provider.codes["c"] = ASKED
     providers.published(of(provider.issuer))
     with ExitStack() as held:
-        for number in range(AT_ONCE):
-            held.enter_context(providers._line(of(f"https://{number}.example.org"), AT_ONCE_PUBLISHED))
+
+        def take_line(organisation_id: int) -> None:
+            for key in (organisation_id, None):
+                held.enter_context(providers._busy.one(key, AT_ONCE_PUBLISHED, AssertionError()))
+
+        for _ in range(AT_ONCE):
+            take_line(1)
         assert "asked too often" in refused(providers, "https://another.example.org")
         for number in range(AT_ONCE_PUBLISHED - AT_ONCE):
-            line = providers._line(of("https://x.example.org", 2 + number), AT_ONCE_PUBLISHED)
-            held.enter_context(line)
+            take_line(2 + number)
         with pytest.raises(ProviderUnavailable, match="asked too often"):
             providers.published(of("https://another.example.org", 99))
         assert providers.redeem(of(provider.issuer, 99), *CLIENT, "c", "v")

@@ -77,13 +77,13 @@ def test_long_polls_at_once_are_bounded(tmp_path: Path) -> None:
         rates = world.platform.services.rates
         with ThreadPoolExecutor(MAX_LONG_POLLS) as pool:
             held = [pool.submit(_poll, alice, etag) for _ in range(MAX_LONG_POLLS)]
-            until(lambda: rates._polling[1] >= MAX_LONG_POLLS, "they do not poll")
+            until(lambda: rates._polling.counts[1] >= MAX_LONG_POLLS, "they do not poll")
             refused = _poll(alice, etag)
             assert (refused.status_code, refused.json()["code"]) == (429, "RATE_LIMITED")
             assert alice.get("/api/v1/psbt", workspace_id=1).status_code == 200
             world.platform.services.tools.changes.close()
             assert {answer.result().status_code for answer in held} == {304}
-        assert not rates._polling
+        assert not rates._polling.counts
 
 
 def test_each_look_of_a_long_poll_counts_as_a_call(slow: World) -> None:
@@ -103,7 +103,7 @@ def test_each_look_of_a_long_poll_counts_as_a_call(slow: World) -> None:
         answer = polling.result()
     assert (answer.status_code, answer.json()["code"]) == (429, "RATE_LIMITED")
     assert moves >= CALLS - 2
-    assert not services.rates._polling
+    assert not services.rates._polling.counts
 
 
 def _poll(user: As, etag: str, **query: str):
