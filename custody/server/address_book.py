@@ -149,7 +149,7 @@ def _require_free_name(db: Session, access: WorkspaceAccess, name: str, *, besid
 
 
 def _shape(entry: AddressBookEntryRow, network: str) -> WhitelistAddress:
-    return shape_of(WhitelistAddress, entry, uid=entry.id, network=network, created_by=str(entry.created_by))
+    return shape_of(WhitelistAddress, entry, uid=entry.id, network=network)
 
 
 def canonical_address(text: str, network: Network) -> str:

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.common import NullInt64, NullString, NullTime, Unreadable
+from custody.schemas.common import Label, NullInt64, NullString, NullTime, Unreadable
 from custody.server.errors import NotFound
 from custody.server.store.store import going_on
 from multisig import MultisigError
@@ -24,6 +24,7 @@ Record = TypeVar("Record", bound=BaseModel)
 _ALTERED: Final = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError, MultisigError,
 )  # fmt: skip
+_TEXTS: Final = frozenset({str, Label | None})
 WHY: Final = (
     "What is stored of it cannot be read: it was altered outside the platform, or the platform has a fault. "
     "Tell the platform's operator, who runs custody audit verify and compares a backup."
@@ -56,13 +57,16 @@ def shown(
 
 
 def shape_of(shape: type[Record], row: object, **others: Any) -> Record:
-    """The answer with the row's columns under the same names, nullable ones in the specification's wrappers.
-    ``others``: the fields that the row has no column for, or that differ from it.
+    """The answer with the row's columns under the same names, nullable ones in the specification's wrappers,
+    and ids that are numbers as text where it has text. ``others``: the fields that the row has no column for,
+    or that differ from it.
     """
     columns = {}
     for name in shape.model_fields.keys() - others.keys():
         if hasattr(row, name):
             wrapper, value = shape.model_fields[name].annotation, getattr(row, name)
+            if isinstance(value, int) and wrapper in _TEXTS:
+                value = str(value)
             columns[name] = wrapper.of(value) if wrapper in {NullInt64, NullString, NullTime} else value
     return shape.model_validate(columns | others)
 

@@ -272,7 +272,6 @@ def key_shape(db: Session, key: KeyRow) -> wire.Key:
     return shape_of(
         wire.Key,
         key,
-        user_id=str(key.user_id),
         net=key.network,
         free_accounts=free,
         next_account=following,

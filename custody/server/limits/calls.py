@@ -36,10 +36,8 @@ from custody.server.errors import (
     VaultLimitExceeded,
 )
 from custody.server.limits.stored import (
-    OutgoingTokens,
+    OutgoingAmount,
     role_of,
-    token_usage_of_member,
-    token_usage_of_vault,
     token_usages_of_vaults,
     usage_of_member,
     usage_of_vault,
@@ -117,10 +115,11 @@ def _raises_of_role(ctx: Ctx, request: wire.UpdateRolePoliciesRequest) -> bool:
 def _of_roles_now(ctx: Ctx, requests: Sequence[wire.UpdateRolePoliciesRequest]) -> list[dict[str, Json]]:
     rows = ctx.db.scalars(select(RoleRow).where(RoleRow.id.in_({each.role_id for each in requests})))
     policies = {row.id: ctx.tools.policies.of(row) for row in rows}
-    return [_in_force("new_transaction_limit", policies[each.role_id]) for each in requests]
+    return [policy_fields("new_transaction_limit", policies[each.role_id]) for each in requests]
 
 
-def _in_force(limit: str, policy: SpendingPolicy) -> dict[str, Json]:
+def policy_fields(limit: str, policy: SpendingPolicy) -> dict[str, Json]:
+    """As requests and answers have them. ``limit``: the field of the amount."""
     cycle = policy.cycle
     return {limit: btc(policy.limit), "cycle_period": cycle.period, "cycle_day": cycle.day}
 
@@ -174,7 +173,7 @@ def _of_vaults_now(ctx: Ctx, requests: Sequence[wire.UpdateVaultRequest]) -> lis
     rows = ctx.db.scalars(select(VaultRow).where(VaultRow.id.in_({each.vault_id for each in requests})))
     policies = {row.id: ctx.tools.policies.of(row) for row in rows}
     in_order = [policies[each.vault_id] for each in requests]
-    return [_in_force("transaction_limit", each) | {"per_cycle": each.is_per_cycle} for each in in_order]
+    return [policy_fields("transaction_limit", each) | {"per_cycle": each.is_per_cycle} for each in in_order]
 
 
 @serves(UPDATE_VAULT, ChangeApproval(_raises_of_vault, _of_vaults_now))
@@ -185,19 +184,6 @@ def update_vault(ctx: Ctx, request: wire.UpdateVaultRequest) -> wire.VaultLimits
     after = SpendingPolicy(limit, Cycle(request.cycle_period, request.cycle_day), is_sum)
     _replace(ctx, vault, after, VAULT_REPLACED, "vault")
     return limits_of_vaults(ctx, [vault])[vault.id]
-
-
-@dataclass(frozen=True)
-class OutgoingAmount:
-    """An amount that would leave a vault, the fee included. ``proposed_at``: the proposal's ``created_at``.
-    ``family_id``: the family that it is another version of, if any; versions share a coin, so at most one of
-    them is mined. ``for_role``: whether it counts for the member's role, too.
-    """
-
-    amount: Sats
-    proposed_at: datetime
-    family_id: str | None = None
-    for_role: bool = True
 
 
 @dataclass(frozen=True)
@@ -212,7 +198,7 @@ class Room:
         return min(self.role, self.vault)
 
 
-def require_in_limits(ctx: Ctx, vault: VaultRow, movement: OutgoingAmount | OutgoingTokens) -> None:
+def require_in_limits(ctx: Ctx, vault: VaultRow, movement: OutgoingAmount) -> None:
     """The caller's movements in this workspace and cycle must fit their role's limit; the movement, or the
     sum of the cycle where the limit is per cycle, the vault's. A movement of a token must fit both in whole
     tokens. Raises RoleLimitExceeded, VaultLimitExceeded.
@@ -221,23 +207,15 @@ def require_in_limits(ctx: Ctx, vault: VaultRow, movement: OutgoingAmount | Outg
     if movement.for_role:
         policy = _in_units(policies.of(role_of(db, ctx.access)), movement)
         since = policy.cycle.start(movement.proposed_at)
-        if isinstance(movement, OutgoingTokens):
-            usage = token_usage_of_member(db, workspace_id, ctx.caller.user_id, since, movement)
-        else:
-            enough = policy.limit - movement.amount
-            usage = usage_of_member(
-                db, workspace_id, ctx.caller.user_id, since, movement.family_id, enough=enough
-            )
+        enough = policy.limit - movement.amount
+        usage = usage_of_member(db, workspace_id, ctx.caller.user_id, since, movement, enough=enough)
         if not fits(policy, usage, movement.amount):
             raise _refused(RoleLimitExceeded, "your role's", policy, usage, movement)
     policy = _in_units(policies.of(vault), movement)
     if not policy.is_per_cycle and movement.amount <= policy.limit:
         return
-    since = policy.cycle.start(movement.proposed_at)
-    if isinstance(movement, OutgoingTokens):
-        usage = token_usage_of_vault(db, vault.id, since, movement)
-    else:
-        usage = usage_of_vault(db, vault.id, since, movement.family_id, enough=policy.limit - movement.amount)
+    since, enough = policy.cycle.start(movement.proposed_at), policy.limit - movement.amount
+    usage = usage_of_vault(db, vault.id, since, movement, enough=enough)
     if not fits(policy, usage, movement.amount):
         raise _refused(VaultLimitExceeded, "the vault's", policy, usage, movement)
 
@@ -253,8 +231,8 @@ def room(ctx: Ctx, vault: VaultRow, *, after: int = 0) -> Room:
     return Room(Sats(unused_of(role.limit, of_member.used + after)), Sats(unused_of(own.limit, used)))
 
 
-def _in_units(policy: SpendingPolicy, movement: OutgoingAmount | OutgoingTokens) -> SpendingPolicy:
-    return of_token(policy, movement.decimals) if isinstance(movement, OutgoingTokens) else policy
+def _in_units(policy: SpendingPolicy, movement: OutgoingAmount) -> SpendingPolicy:
+    return policy if movement.token is None else of_token(policy, movement.token.decimals)
 
 
 def _refused(
@@ -262,14 +240,14 @@ def _refused(
     whose: str,
     policy: SpendingPolicy,
     usage: Usage,
-    movement: OutgoingAmount | OutgoingTokens,
+    movement: OutgoingAmount,
 ) -> CustodyError:
     """In words, and with its figures in BTC or in whole tokens."""
     text: Callable[[int], str] = btc
     what, unit = f"payment of {text(movement.amount)} BTC, fee included,", "BTC"
-    if isinstance(movement, OutgoingTokens):
-        text = partial(in_tokens, decimals=movement.decimals)
-        what, unit = f"movement of {text(movement.amount)} {movement.ticker} tokens", "whole tokens"
+    if (token := movement.token) is not None:
+        text = partial(in_tokens, decimals=token.decimals)
+        what, unit = f"movement of {text(movement.amount)} {token.ticker} tokens", "whole tokens"
     limit = bounds(per_cycle=policy.is_per_cycle, period=policy.cycle.period, day=policy.cycle.day)
     sentence = f"The {what} does not fit {whose} limit: at most {text(policy.limit)} {unit} {limit}"
     reset = policy.cycle.next_reset(movement.proposed_at)
@@ -298,12 +276,7 @@ def limits_of_vaults(ctx: Ctx, vaults: Sequence[VaultRow]) -> dict[str, wire.Vau
 
 def limit_fields(policy: SpendingPolicy, now: datetime) -> dict[str, Any]:
     """The fields that every shown limit has."""
-    return {
-        "limit": btc(policy.limit),
-        "cycle_period": policy.cycle.period,
-        "cycle_day": policy.cycle.day,
-        "next_reset": policy.cycle.next_reset(now),
-    }
+    return {**policy_fields("limit", policy), "next_reset": policy.cycle.next_reset(now)}
 
 
 def usage_fields(policy: SpendingPolicy, usage: Usage) -> dict[str, str]:

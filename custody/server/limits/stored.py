@@ -74,28 +74,48 @@ def role_of(db: Session, access: WorkspaceAccess) -> RoleRow:
     return db.get_one(RoleRow, access.role_id)
 
 
+@dataclass(frozen=True)
+class OutgoingAmount:
+    """What would leave a vault: satoshis, the fee included, or raw units of a ``token``. ``proposed_at``: the
+    proposal's ``created_at``. ``family_id``: the family that it is another version of, if any; versions share
+    a coin, so at most one of them is mined. ``for_role``: whether it counts for the member's role, too.
+    """
+
+    amount: int
+    proposed_at: datetime
+    family_id: str | None = None
+    for_role: bool = True
+    token: ContractRow | None = None
+
+
 def usage_of_member(
     db: Session,
     workspace_id: int,
     user_id: int,
     since: datetime,
-    family_id: str | None = None,
+    movement: OutgoingAmount | None = None,
     *,
     enough: int | None = None,
 ) -> Usage:
-    """What the member proposed in the workspace since then, in any role. ``family_id``: the family of a new
-    version. ``enough``: under the write lock an upper bound up to this amount may take its place.
+    """What the member proposed in the workspace since then, in any role; of a token, to transfer. ``enough``:
+    of satoshis, an upper bound up to this amount may take its place under the write lock.
     """
-    whose = {"workspace_id": workspace_id, "user_id": user_id, "since": since, "family_id": family_id}
-    key = ("usage of member", *whose.values())
-    return read_once(db, key, lambda: _usage(db, _OF_MEMBER, whose, enough))
+    whose = {"workspace_id": workspace_id, "user_id": user_id, "since": since}
+    return _usage(db, _OF_MEMBER, whose, movement, enough)
 
 
 def usage_of_vault(
-    db: Session, vault_id: str, since: datetime, family_id: str | None = None, *, enough: int | None = None
+    db: Session,
+    vault_id: str,
+    since: datetime,
+    movement: OutgoingAmount | None = None,
+    *,
+    enough: int | None = None,
 ) -> Usage:
-    """What was proposed from the vault since then, by any member. ``enough``: as in `usage_of_member`."""
-    return _usage(db, _OF_VAULT, {"vault_id": vault_id, "since": since, "family_id": family_id}, enough)
+    """What was proposed from the vault since then, by any member; of a token, to transfer, mint and burn.
+    ``enough``: as in `usage_of_member`.
+    """
+    return _usage(db, _OF_VAULT, {"vault_id": vault_id, "since": since}, movement, enough)
 
 
 def usages_of_vaults(db: Session, starts: Mapping[str, datetime]) -> dict[str, Usage]:
@@ -116,21 +136,38 @@ def _by_start(starts: Mapping[str, datetime]) -> dict[datetime, list[str]]:
 
 class _Sums(NamedTuple):
     """``all_proposals``: an upper bound of what ``families`` counts. An index covers it: of 10,000 proposals
-    it takes 2 ms, and the families 30 ms, while others wait for the write lock.
+    it takes 2 ms, and the families 30 ms, while others wait for the write lock. ``token_calls``: what each
+    family moves of one token.
     """
 
     all_proposals: Select[int | None]
     families: Select[int | None, int | None]
+    token_calls: Select[str, int | None]
 
 
-def _usage(db: Session, sums: _Sums, whose: Mapping[str, object], enough: int | None) -> Usage:
-    """What other families moved, and what the family ``family_id`` did, if given."""
+def _usage(
+    db: Session,
+    sums: _Sums,
+    whose: Mapping[str, Any],
+    movement: OutgoingAmount | None,
+    enough: int | None,
+) -> Usage:
+    """What other families moved, and what that of the movement did; of its token alone, if it has one."""
+    family_id, token = (None, None) if movement is None else (movement.family_id, movement.token)
+    if token is not None:
+        # Summed here: a sum may exceed 64 bits, where SQLite fails.
+        calls = db.execute(sums.token_calls, {**whose, "contract_uid": token.uid}).all()
+        held = sum(amount or 0 for call_family, amount in calls if call_family == family_id)
+        return Usage(sum(amount or 0 for _, amount in calls) - held, held)
     if enough is not None and not is_snapshot(db):
         most = int(db.scalar(sums.all_proposals, whose) or 0)
         if most <= enough:
             return Usage(most)
-    others, held = db.execute(sums.families, whose).one()
-    return Usage(others=int(others or 0), held=int(held or 0))
+    values = {**whose, "family_id": family_id}
+    others, of_family = read_once(
+        db, ("usage", *values.values()), lambda: db.execute(sums.families, values).one()
+    )
+    return Usage(int(others or 0), int(of_family or 0))
 
 
 def _families(whose: ColumnElement[bool]) -> Subquery:
@@ -144,17 +181,18 @@ def _families(whose: ColumnElement[bool]) -> Subquery:
     )
 
 
-def _sums(whose: ColumnElement[bool], counted: SQLCoreOperations[bool]) -> _Sums:
-    """``counted``: which of these count at all."""
+def _sums(
+    whose: ColumnElement[bool], counted: SQLCoreOperations[bool], functions: Iterable[Function]
+) -> _Sums:
+    """``counted``: which of these count at all. ``functions``: the calls that do."""
     families = _families(and_(whose, counted)).c
     is_own = families.family_id == bindparam("family_id")
     return _Sums(
-        select(func.sum(ProposalRow.movement_sats)).where(
-            whose, ProposalRow.created_at >= bindparam("since")
-        ),
+        select(func.sum(ProposalRow.movement_sats)).where(whose, _SINCE),
         select(
             func.sum(case((is_own, 0), else_=families.sats)), func.sum(case((is_own, families.sats), else_=0))
         ),
+        _token_calls(whose, functions).where(ContractCallRow.contract_uid == bindparam("contract_uid")),
     )
 
 
@@ -182,14 +220,6 @@ def _spent_its_coins() -> ColumnElement[bool]:
     )
 
 
-_OF_MEMBER = _sums(
-    and_(
-        ProposalRow.workspace_id == bindparam("workspace_id"),
-        ProposalRow.created_by == bindparam("user_id"),
-    ),
-    ProposalRow.counts_for_role,
-)
-_OF_VAULT = _sums(ProposalRow.vault_id == bindparam("vault_id"), true())
 _EACH = _families(ProposalRow.vault_id.in_(bindparam("vault_ids", expanding=True))).c
 _OF_EACH = select(_EACH.vault_id, func.sum(_EACH.sats)).group_by(_EACH.vault_id)
 
@@ -197,19 +227,6 @@ _OF_EACH = select(_EACH.vault_id, func.sum(_EACH.sats)).group_by(_EACH.vault_id)
 # The specification's table: which calls count for the member's role and the vault, or for the vault alone.
 FOR_ROLE = frozenset({Function.TRANSFER})
 FOR_VAULT = FOR_ROLE | {Function.MINT, Function.BURN}
-
-
-@dataclass(frozen=True)
-class OutgoingTokens:
-    """``amount`` is in raw units of the token. ``for_role``: whether it counts for the member too."""
-
-    contract_uid: int
-    ticker: str
-    decimals: int
-    amount: int
-    for_role: bool
-    proposed_at: datetime
-    family_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -232,21 +249,18 @@ def movement_of(
     address: bytes | None,
     proposed_at: datetime,
     family_id: str | None = None,
-) -> OutgoingTokens | None:
+) -> OutgoingAmount | None:
     """What a call moves; None where nothing counts, as in a transfer to the vault's own ``address``."""
     if function not in FOR_VAULT or amount is None:
         return None
     if function is Function.TRANSFER and address == address_script(vault):
         return None
-    for_role = function in FOR_ROLE
-    return OutgoingTokens(
-        contract.uid, contract.ticker, contract.decimals, amount, for_role, proposed_at, family_id
-    )
+    return OutgoingAmount(amount, proposed_at, family_id, function in FOR_ROLE, contract)
 
 
 def moved_by_family(
     db: Session, vault: VaultRow, family_id: str, proposed_at: datetime
-) -> OutgoingTokens | None:
+) -> OutgoingAmount | None:
     """What the call of a family moves, measured as another version of it."""
     call = db.scalars(select(ContractCallRow).where(ContractCallRow.family_id == family_id)).one_or_none()
     if call is None:
@@ -256,42 +270,16 @@ def moved_by_family(
     return movement_of(contract, vault, function, call.amount, call.address_script, proposed_at, family_id)
 
 
-def token_usage_of_member(
-    db: Session, workspace_id: int, user_id: int, since: datetime, movement: OutgoingTokens
-) -> Usage:
-    """What the member proposed to transfer of the token since then."""
-    return _token_usage(
-        db, _TOKEN_OF_MEMBER, {"workspace_id": workspace_id, "user_id": user_id, "since": since}, movement
-    )
-
-
-def token_usage_of_vault(db: Session, vault_id: str, since: datetime, movement: OutgoingTokens) -> Usage:
-    """What any member proposed to transfer, mint and burn of it from the vault since then."""
-    return _token_usage(db, _TOKEN_OF_VAULT, {"vault_ids": [vault_id], "since": since}, movement)
-
-
 def token_usages_of_vaults(db: Session, starts: Mapping[str, datetime]) -> list[VaultTokenUsage]:
-    """The same sums of every token that each vault moved since its own moment, the oldest token first."""
+    """`usage_of_vault` of every token that each vault moved since its own moment, the oldest token first."""
     # Most vaults never called a token: then none of their proposals is read.
     calling = set(db.scalars(_CALLING, {"vault_ids": list(starts)}))
-    # Summed here: a sum may exceed 64 bits, where SQLite fails.
+    # Summed here, as `_usage` does.
     sums: dict[tuple[Any, ...], int] = {}
     for since, vault_ids in _by_start({each: starts[each] for each in starts if each in calling}).items():
         for _, amount, *token in db.execute(_OF_VAULTS, {"vault_ids": vault_ids, "since": since}):
             sums[tuple(token)] = sums.get(tuple(token), 0) + (amount or 0)
     return [VaultTokenUsage(amount, *token) for token, amount in sums.items()]
-
-
-def _token_usage(
-    db: Session, calls: Select[str, int | None], whose: Mapping[str, object], movement: OutgoingTokens
-) -> Usage:
-    others = held = 0
-    for family_id, amount in db.execute(calls, {**whose, "contract_uid": movement.contract_uid}):
-        if family_id == movement.family_id:
-            held += amount or 0
-        else:
-            others += amount or 0
-    return Usage(others, held)
 
 
 def _token_calls(whose: ColumnElement[bool], functions: Iterable[Function]) -> Select[str, int | None]:
@@ -326,22 +314,21 @@ def _token_calls(whose: ColumnElement[bool], functions: Iterable[Function]) -> S
     )
 
 
-_OF_ONE_TOKEN = ContractCallRow.contract_uid == bindparam("contract_uid")
-_TOKEN_OF_MEMBER = _token_calls(
+_OF_MEMBER = _sums(
     and_(
         ProposalRow.workspace_id == bindparam("workspace_id"), ProposalRow.created_by == bindparam("user_id")
     ),
+    ProposalRow.counts_for_role,
     FOR_ROLE,
-).where(_OF_ONE_TOKEN)
-# One statement, also narrowed, so that a vault's shown usage and the checked one agree.
-_MOVED_BY_VAULTS = _token_calls(ProposalRow.vault_id.in_(bindparam("vault_ids", expanding=True)), FOR_VAULT)
-_TOKEN_OF_VAULT = _MOVED_BY_VAULTS.where(_OF_ONE_TOKEN)
+)
+_OF_VAULT = _sums(ProposalRow.vault_id == bindparam("vault_id"), true(), FOR_VAULT)
+_BY_VAULTS = _token_calls(ProposalRow.vault_id.in_(bindparam("vault_ids", expanding=True)), FOR_VAULT)
 _CALLING = (
     select(ContractCallRow.vault_id)
     .where(ContractCallRow.vault_id.in_(bindparam("vault_ids", expanding=True)))
     .distinct()
 )
-_OF_VAULTS = _MOVED_BY_VAULTS.add_columns(
+_OF_VAULTS = _BY_VAULTS.add_columns(
     ContractCallRow.vault_id,
     ContractRow.uid,
     ContractRow.deploy_family_id,

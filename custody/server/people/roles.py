@@ -5,13 +5,13 @@ serialised, so a check still holds when its change is written: of two administra
 rights at once, one fails (P27).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from sqlalchemy import delete, func, select
 
-from custody.common.text import btc, count, name_key
+from custody.common.text import count, name_key
 from custody.schemas.call import PermissionName
 from custody.schemas.common import Done, Listed, WorkspaceQuery
 from custody.schemas.roles import (
@@ -30,8 +30,9 @@ from custody.schemas.roles import (
 )
 from custody.schemas.users import InvitationStatus
 from custody.server.calls import Ctx, serves
-from custody.server.errors import Invalid, PolicyUnavailable, StateConflict
+from custody.server.errors import PolicyUnavailable, StateConflict
 from custody.server.keys.quorums import SHORT, require_quorums, vaults_left_short
+from custody.server.limits.calls import policy_fields, read_amount
 from custody.server.people.staff import (
     count_members,
     permissions_of,
@@ -51,7 +52,6 @@ from custody.server.rules.roles import (
 )
 from custody.server.shown import shown
 from custody.server.store.models import InvitationRow, MembershipRow, RolePermissionRow, RoleRow
-from multisig import InvalidAmount, Sats, parse_btc
 
 CREATED = Event(
     "ROLE_CREATED", "made the role {name}, whose members each pay at most {limit}: {rights} // role {role}"
@@ -80,7 +80,8 @@ def create_role(ctx: Ctx, request: CreateRoleRequest) -> RoleDetails:
             hint="Delete roles that no member holds.",
         )
     _require_free_name(present, request.name)
-    limit = SpendingPolicy(_amount(request.transaction_limit), Cycle(request.cycle_period, request.cycle_day))
+    amount = read_amount("transaction_limit", request.transaction_limit)
+    limit = SpendingPolicy(amount, Cycle(request.cycle_period, request.cycle_day))
     template = RoleTemplate(request.name, request.description, permissions, limit.limit)
     role = store_role(ctx.db, ctx.now, ctx.access.workspace_id, template, limit.cycle)
     facts = {"name": role.name, "rights": sorted(permissions), "limit": policy_facts(limit)}
@@ -171,13 +172,6 @@ def _require_free_name(others: Sequence[RoleRow], name: str) -> None:
             )
 
 
-def _amount(text: str) -> Sats:
-    try:
-        return parse_btc(text)
-    except InvalidAmount as error:
-        raise Invalid.at("/transaction_limit", str(error)) from error
-
-
 def _open_invitations(ctx: Ctx, role: RoleRow) -> int:
     query = select(func.count()).where(
         InvitationRow.role_id == role.id,
@@ -209,13 +203,8 @@ def _details(ctx: Ctx, roles: Sequence[RoleRow]) -> list[RoleDetails]:
     ]
 
 
-def _limit(ctx: Ctx, role: RoleRow) -> dict[str, Any]:
+def _limit(ctx: Ctx, role: RoleRow) -> Mapping[str, Any]:
     try:
-        policy = ctx.tools.policies.of(role)
+        return policy_fields("transaction_limit", ctx.tools.policies.of(role))
     except PolicyUnavailable as error:
         return {"limit_error": error.detail}
-    return {
-        "transaction_limit": btc(policy.limit),
-        "cycle_period": policy.cycle.period,
-        "cycle_day": policy.cycle.day,
-    }

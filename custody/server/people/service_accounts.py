@@ -217,7 +217,6 @@ def _details(ctx: Ctx, accounts: Sequence[models.ServiceAccountRow]) -> list[Ser
             service_account_id=account.id,
             org_id=place.organisation_id,
             status=_status(account, now, is_member=account.made_by in members),
-            made_by=str(account.made_by),
             made_by_name=emails[account.made_by],
             former_secret_until=_still(account.former_until, now),
         )

@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import TxType
 from custody.server.calls import Ctx
 from custody.server.errors import Invalid, RoleLimitExceeded, VaultLimitExceeded
-from custody.server.limits.calls import OutgoingAmount, require_in_limits
-from custody.server.limits.stored import OutgoingTokens
+from custody.server.limits.calls import require_in_limits
+from custody.server.limits.stored import OutgoingAmount
 from custody.server.network.backends import Quote
 from custody.server.proposals.bounds import is_move
 from custody.server.proposals.choosing import require_taken_by_nodes
@@ -104,7 +104,7 @@ class Order:
     family_id: str | None = None
     replaces_id: str | None = None
     counts_for_role: bool = True
-    tokens: OutgoingTokens | None = field(default=None, compare=False)
+    tokens: OutgoingAmount | None = field(default=None, compare=False)
     fee_at: str = field(default="/fee_rate", compare=False)
     size_at: str = field(default="/fee_rate", compare=False)
 

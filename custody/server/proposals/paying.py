@@ -21,7 +21,8 @@ from custody.schemas.sending import (
 )
 from custody.server.calls import Ctx, In, Invocation, Steps, run, serves, serves_in_parts
 from custody.server.errors import Dust, InsufficientFunds, LockedFunds, StateConflict
-from custody.server.limits.calls import OutgoingAmount, require_in_limits
+from custody.server.limits.calls import require_in_limits
+from custody.server.limits.stored import OutgoingAmount
 from custody.server.network.backends import Quote
 from custody.server.proposals.bounds import (
     require_move,

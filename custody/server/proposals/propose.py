@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus, PsbtPreview, TxType
 from custody.server.calls import Ctx, In, Steps
-from custody.server.limits.calls import OutgoingAmount, room
+from custody.server.limits.calls import room
+from custody.server.limits.stored import OutgoingAmount
 from custody.server.mail.waiting import tell_waiting
 from custody.server.proposals.bounds import require_listed, require_move, require_signers
 from custody.server.proposals.coins import (

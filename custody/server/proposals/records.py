@@ -86,8 +86,6 @@ def proposal_records(
             wire.Proposal,
             proposal,
             psbt_id=proposal.id,
-            workspace_id=str(proposal.workspace_id),
-            created_by=str(proposal.created_by),
             created_by_name=names.get(proposal.created_by),
             psbt_base64=b64encode(psbt).decode(),
             fee_rate=rate_text(FeeRate(proposal.fee_rate_sat_per_kvb)),

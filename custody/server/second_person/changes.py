@@ -357,8 +357,6 @@ def _shapes(ctx: Ctx, with_present: set[str], changes: Sequence[PendingChangeRow
             names=names.get(change.id, {}),
             in_force=in_force.get(change.id, {}),
             status=_status(ctx, change),
-            asked_by=str(change.asked_by),
-            decided_by=None if change.decided_by is None else str(change.decided_by),
         )
         for change in changes
     ]

@@ -78,7 +78,6 @@ def _shown(ctx: Ctx) -> wire.SecondPersonRule:
                 org_id=organisation_id,
                 is_on=True,
                 role_name=role_name(ctx.db, each),
-                set_by=str(each.set_by),
             )
             for each in rules
         ]

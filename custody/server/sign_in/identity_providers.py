@@ -198,7 +198,6 @@ def _details(ctx: Ctx) -> IdentityProvider:
         org_id=organisation_id,
         provider_id=provider.id,
         has_secret=provider.sealed_secret is not None,
-        set_by=str(provider.set_by),
         redirect_uri=redirect_uri,
         own_link_since=None if link is None else link.linked_at,
     )

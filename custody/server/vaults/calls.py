@@ -295,7 +295,6 @@ def vault_records(ctx: Ctx, vaults: Sequence[VaultRow]) -> list[wire.Vault]:
             wire.Vault,
             vault,
             user_id=str(vault.created_by),
-            workspace_id=str(vault.workspace_id),
             detailed_vault_limits=limits.get(vault.id),
             limit_error=trouble,
             assets=assets.get(vault.id),
@@ -331,7 +330,7 @@ _BESIDE = (
 
 def _signer(seat: SignerNow) -> wire.VaultSigner:
     state = seat.revoked_reason or "active"
-    return shape_of(wire.VaultSigner, seat, user_id=str(seat.user_id), key_state=state)
+    return shape_of(wire.VaultSigner, seat, key_state=state)
 
 
 def _is_frozen(vault: VaultRow) -> bool:

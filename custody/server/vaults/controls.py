@@ -154,10 +154,9 @@ def _shown(ctx: Ctx, vault: VaultRow) -> wire.VaultControls:
         vault,
         vault_id=vault.id,
         is_frozen=vault.frozen_at is not None,
-        frozen_by=_text(vault.frozen_by),
         frozen_by_name=None if vault.frozen_by is None else names.get(vault.frozen_by),
         unfreeze_asked_at=None if asked_by is None else vault.unfreeze_asked_at,
-        unfreeze_asked_by=_text(asked_by),
+        unfreeze_asked_by=None if asked_by is None else str(asked_by),
         unfreeze_asked_by_name=None if asked_by is None else names.get(asked_by),
         waiting_psbt_ids=waiting,
         on_network_psbt_ids=on_network,
@@ -186,7 +185,3 @@ def _signed(db: Session, vault: VaultRow) -> tuple[list[str], list[str]]:
     on_network = [proposal_id for _, proposal_id, status in rows if status == Status.BROADCASTING.value]
     waiting = [proposal_id for _, proposal_id, status in rows if status != Status.BROADCASTING.value]
     return waiting[:MAX_SHOWN], on_network
-
-
-def _text(user_id: int | None) -> str | None:
-    return None if user_id is None else str(user_id)

@@ -16,7 +16,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.server.limits.stored import usage_of_member, usage_of_vault, usages_of_vaults
+from custody.server.limits.stored import OutgoingAmount, usage_of_member, usage_of_vault, usages_of_vaults
 from custody.server.proposals.lifecycle import Lifecycle, require_newest, settle_family
 from custody.server.requests.changes import Changes
 from custody.server.rules.lifecycle import TRANSITIONS, LifecycleEvent
@@ -154,7 +154,7 @@ class Life:
                 assert (bound.used <= enough) is (expected <= enough)
         for each in families:
             largest = max(row.amount for row in counted if row.family == each)
-            usage = usage_of_vault(self.db, "v", START, each)
+            usage = usage_of_vault(self.db, "v", START, OutgoingAmount(0, START, each))
             assert (usage.held, usage.others) == (largest, expected - largest)
 
 

@@ -18,8 +18,8 @@ from custody.schemas.proposals import ProposalStatus, PsbtQuery
 from custody.schemas.vaults import LIST_WALLETS, VaultsQuery
 from custody.server.audit.calls import logs
 from custody.server.calls import Ctx, make
-from custody.server.limits.calls import OutgoingAmount, require_in_limits
-from custody.server.limits.stored import usage_of_vault
+from custody.server.limits.calls import require_in_limits
+from custody.server.limits.stored import OutgoingAmount, usage_of_vault
 from custody.server.network.deposits import ChainSnapshot, Coins
 from custody.server.network.sightings import affected
 from custody.server.proposals.choosing import plan_of

@@ -23,14 +23,13 @@ from custody.server.audit.log import AuditLog
 from custody.server.calls import Ctx
 from custody.server.errors import RoleLimitExceeded, VaultLimitExceeded
 from custody.server.limits.calls import (
-    OutgoingAmount,
     limits_of_vaults,
     my_limits,
     require_in_limits,
     update_role_policies,
     update_vault,
 )
-from custody.server.limits.stored import Policies
+from custody.server.limits.stored import OutgoingAmount, Policies
 from custody.server.rules.credentials import Caller, WorkspaceAccess
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import OrganisationRow, ProposalRow, RoleRow, UserRow, VaultRow, WorkspaceRow
