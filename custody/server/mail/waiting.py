@@ -13,10 +13,10 @@ from sqlalchemy import Select, String, cast, exists, select
 from sqlalchemy.orm import Session
 
 from custody.common.text import btc
-from custody.schemas.call import PermissionName
 from custody.schemas.changes import ChangeStatus
 from custody.schemas.proposals import ProposalStatus
 from custody.server.jobs.outbox import Again, Finish, JobDone, Task, enqueue_new
+from custody.server.keys.quorums import approver
 from custody.server.mail.jobs import WAITING, one_line, plain, sent
 from custody.server.mail.mailer import Mail, Mailer
 from custody.server.proposals.records import has_decided
@@ -30,7 +30,6 @@ from custody.server.store.models import (
     OrganisationRow,
     PendingChangeRow,
     ProposalRow,
-    RolePermissionRow,
     UserRow,
     VaultRow,
     VaultSignerRow,
@@ -131,12 +130,7 @@ def _proposals(db: Session, user_id: int, now: datetime) -> list[Item]:
         KeyRow.id == VaultSignerRow.key_id,
         KeyRow.revoked_reason.is_(None) | (KeyRow.revoked_reason != "lost"),
     )
-    may_approve = exists().where(
-        MembershipRow.workspace_id == ProposalRow.workspace_id,
-        MembershipRow.user_id == user_id,
-        RolePermissionRow.role_id == MembershipRow.role_id,
-        RolePermissionRow.permission == PermissionName.PAYMENT_APPROVE.value,
-    )
+    may_approve = approver(ProposalRow.workspace_id, user_id).correlate(ProposalRow).exists()
     query = (
         select(ProposalRow, VaultRow.name, WorkspaceRow.name, OrganisationRow.name)
         .join(VaultRow, VaultRow.id == ProposalRow.vault_id)

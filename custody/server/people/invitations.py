@@ -38,6 +38,7 @@ from custody.server.people.staff import (
     membership_of,
     permissions_of,
     require_may_give,
+    waiting_for_answer,
 )
 from custody.server.requests.rates import require_few
 from custody.server.rules.audit import Event
@@ -153,7 +154,7 @@ def revoke_invite(ctx: Ctx, request: RevokeInviteRequest) -> Invitation:
 
 def invited_address(db: Session, invite_id: str, now: datetime) -> str | None:
     """The address of a pending invitation, for a caller who has its link; else None."""
-    is_it = _pending(models.InvitationRow.id == invite_id, now)
+    is_it = waiting_for_answer(models.InvitationRow.id == invite_id, now)
     return db.scalar(select(models.InvitationRow.invited_email).where(*is_it))
 
 
@@ -179,7 +180,7 @@ def _require_new(ctx: Ctx, address: str) -> None:
 
 
 def _require_room(ctx: Ctx, address: str) -> None:
-    pending = _pending(models.InvitationRow.workspace_id == ctx.access.workspace_id, ctx.now)
+    pending = waiting_for_answer(models.InvitationRow.workspace_id == ctx.access.workspace_id, ctx.now)
     if (ctx.db.scalar(select(func.count()).where(*pending)) or 0) >= MAX_PENDING_IN_WORKSPACE:
         raise StateConflict(
             f"{MAX_PENDING_IN_WORKSPACE} invitations to this workspace are open.",
@@ -245,15 +246,11 @@ def _status(invitation: models.InvitationRow, now: datetime) -> Status:
     return Status.EXPIRED if stored is Status.PENDING and now >= invitation.expires_at else stored
 
 
-def _pending(of: ColumnElement[bool], now: datetime) -> tuple[ColumnElement[bool], ...]:
-    return of, models.InvitationRow.status == Status.PENDING.value, models.InvitationRow.expires_at > now
-
-
 def withdraw_offer(ctx: Ctx, user_id: int) -> None:
     """Revokes a former member's open invitations, which would let them in again."""
     address = ctx.db.get_one(UserRow, user_id).email
     in_workspace = models.InvitationRow.workspace_id == ctx.access.workspace_id
-    pending = _pending(models.InvitationRow.invited_email == address, ctx.now)
+    pending = waiting_for_answer(models.InvitationRow.invited_email == address, ctx.now)
     for invitation in ctx.db.scalars(select(models.InvitationRow).where(in_workspace, *pending)).all():
         _decide(ctx, invitation, Status.REVOKED)
         ctx.event(REVOKED, **_facts(invitation))
@@ -261,7 +258,7 @@ def withdraw_offer(ctx: Ctx, user_id: int) -> None:
 
 def _listed(ctx: Ctx, of: ColumnElement[bool]) -> Listed[Invitation]:
     """Those that are pending."""
-    rows = _rows(ctx.db, _pending(of, ctx.now))
+    rows = _rows(ctx.db, waiting_for_answer(of, ctx.now))
     return shown(rows, _shapes, "InviteUID", lambda row: row[0].id)
 
 

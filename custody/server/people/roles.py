@@ -28,7 +28,6 @@ from custody.schemas.roles import (
     RoleRequest,
     UpdateRoleRequest,
 )
-from custody.schemas.users import InvitationStatus
 from custody.server.calls import Ctx, serves
 from custody.server.errors import PolicyUnavailable, StateConflict
 from custody.server.keys.quorums import SHORT, require_quorums, vaults_left_short
@@ -40,6 +39,7 @@ from custody.server.people.staff import (
     role_shapes,
     staff_of,
     store_role,
+    waiting_for_answer,
 )
 from custody.server.rules.audit import Event
 from custody.server.rules.limits import Cycle, SpendingPolicy, policy_facts
@@ -173,12 +173,8 @@ def _require_free_name(others: Sequence[RoleRow], name: str) -> None:
 
 
 def _open_invitations(ctx: Ctx, role: RoleRow) -> int:
-    query = select(func.count()).where(
-        InvitationRow.role_id == role.id,
-        InvitationRow.status == InvitationStatus.PENDING.value,
-        InvitationRow.expires_at > ctx.now,
-    )
-    return ctx.db.scalar(query) or 0
+    offers = waiting_for_answer(InvitationRow.role_id == role.id, ctx.now)
+    return ctx.db.scalar(select(func.count()).where(*offers)) or 0
 
 
 def _changed(ctx: Ctx, changed: RoleRow, event: Event, **facts: Any) -> RoleDetails:

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ScalarSelect, func, select
+from sqlalchemy import ColumnElement, ScalarSelect, func, select
 from sqlalchemy.orm import Session
 
 from custody.common.text import btc
 from custody.schemas import users as wire
 from custody.schemas.call import PermissionName
+from custody.schemas.users import InvitationStatus
 from custody.server.errors import LastAdmin, NotFound, PermissionDenied
 from custody.server.limits.stored import Policies
 from custody.server.rules.credentials import WorkspaceAccess
@@ -25,7 +26,7 @@ from custody.server.rules.roles import (
     Staff,
     require_grantable,
 )
-from custody.server.store.models import MembershipRow, RolePermissionRow, RoleRow, WorkspaceRow
+from custody.server.store.models import InvitationRow, MembershipRow, RolePermissionRow, RoleRow, WorkspaceRow
 
 FIRST_CYCLE: Final = Cycle("M", 1)
 # Roles with one of these spend a limit.
@@ -160,6 +161,11 @@ def membership_in(db: Session, access: WorkspaceAccess, user_id: int) -> Members
     if membership is None:
         raise NotFound("There is no such member in this workspace.")
     return membership
+
+
+def waiting_for_answer(of: ColumnElement[bool], now: datetime) -> tuple[ColumnElement[bool], ...]:
+    """Of invitations."""
+    return of, InvitationRow.status == InvitationStatus.PENDING.value, InvitationRow.expires_at > now
 
 
 def count_members(db: Session, workspace_id: int) -> dict[int, int]:

@@ -24,6 +24,7 @@ from custody.schemas.common import Done
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
 from custody.server.errors import Invalid, RateLimited, Unauthenticated
 from custody.server.mail.jobs import Template, queue_mail
+from custody.server.people.staff import waiting_for_answer
 from custody.server.requests.rates import AttemptLimit, caller_at
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import (
@@ -112,12 +113,8 @@ def register_account(request: RegisterRequest, *, is_signing_in: bool = False) -
 
 def _is_invited(db: Session, email: str, now: datetime) -> bool:
     """``email`` in lower case, as invitations have it."""
-    query = select(InvitationRow.id).where(
-        InvitationRow.invited_email == email,
-        InvitationRow.status == "pending",
-        InvitationRow.expires_at > now,
-    )
-    return db.scalars(query.limit(1)).first() is not None
+    invited = waiting_for_answer(InvitationRow.invited_email == email, now)
+    return db.scalars(select(InvitationRow.id).where(*invited).limit(1)).first() is not None
 
 
 def about(ctx: Ctx, user: UserRow | None) -> Ctx:

@@ -3,7 +3,8 @@ and when their log is deleted.
 """
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Final
@@ -64,65 +65,48 @@ SHARE_SECONDS: Final = 60
 LEAST_SECONDS: Final = 0.05
 
 
-@dataclass(frozen=True)
-class Outgoing:
-    """A delivery to send. ``secrets``: those that sign it."""
-
-    delivery_id: str
-    workspace_id: int
-    url: str
-    event_id: str
-    body: bytes
-    secrets: tuple[str, ...] = field(repr=False)
-
-
-# Its outcome: a response's status, or the trouble before there was one, or which it means.
+# The outcome of one: a response's status, or the trouble before there was one, or which it means.
 Attempt = tuple[int | None, DeliveryTrouble | None]
 
 
+@dataclass(eq=False)
 class WebhookJobs:
     """Handles webhook jobs. If a worker dies between the response and its record, the event is delivered
     again with the same id.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        audit: AuditLog,
-        secrets: Secrets,
-        sender: Sender,
-        allowed: frozenset[str] = frozenset(),
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._audit = audit
-        self._secrets = secrets
-        self._sender = sender
-        self._allowed = allowed
-        self._timer = time.monotonic
+    store: Store
+    clock: Clock
+    audit: AuditLog
+    secrets: Secrets
+    sender: Sender
+    allowed: frozenset[str]
+    timer: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         # An attempt counts when it ends.
-        self._shares = Throttle(clock, limit=SHARE_SECONDS)
+        self._shares = Throttle(self.clock, limit=SHARE_SECONDS)
 
     def __call__(self, task: Task) -> Finish:
-        delivery = self._find(task.subject)
-        if not isinstance(delivery, Outgoing):
-            return delivery
-        began_at = self._timer()
+        ready = self._find(task.subject)
+        if not isinstance(ready, tuple):
+            return ready
+        webhook, event = ready
+        began_at = self.timer()
         try:
-            attempt = self._attempt(delivery)
+            attempt = self._attempt(webhook, event)
         finally:
-            seconds = self._timer() - began_at
-            self._shares.spend(delivery.workspace_id, max(LEAST_SECONDS, seconds))
+            seconds = self.timer() - began_at
+            self._shares.spend(webhook.workspace_id, max(LEAST_SECONDS, seconds))
         hung = timedelta(seconds=seconds) >= HANGS_FROM
-        return lambda db: self._record(db, delivery.delivery_id, attempt, hung=hung)
+        return lambda db: self._record(db, task.subject, attempt, hung=hung)
 
-    def _find(self, delivery_id: str) -> Outgoing | Finish:
-        """What to send, or how the job ends without sending. Read in a snapshot, so that sending holds no
-        transaction.
+    def _find(self, delivery_id: str) -> tuple[WebhookRow, WebhookEventRow] | Finish:
+        """What to send where, or how the job ends without sending. Read in a snapshot, so that sending holds
+        no transaction.
         """
-        now = self._clock()
-        with self._store.read() as db:
+        now = self.clock()
+        with self.store.read() as db:
             delivery = db.get(WebhookDeliveryRow, delivery_id)
             if delivery is None or delivery.status != "pending":
                 return _done
@@ -134,9 +118,7 @@ class WebhookJobs:
             if wait := self._shares.wait(webhook.workspace_id):
                 until = now + timedelta(seconds=wait)
                 return self._postponed(delivery_id, until, "the workspace's receivers used up their share")
-            event = db.get_one(WebhookEventRow, delivery.event_id)
-            secrets = _that_sign(self._secrets, webhook, now)
-            return Outgoing(delivery.id, webhook.workspace_id, webhook.url, event.id, body_of(event), secrets)
+            return webhook, db.get_one(WebhookEventRow, delivery.event_id)
 
     def _postponed(self, delivery_id: str, until: datetime, why: str) -> Finish:
         """Not an attempt. Everything else that is due for the webhook is postponed too."""
@@ -146,21 +128,23 @@ class WebhookJobs:
             if delivery is None:
                 return JobDone()
             delivery.next_attempt_at = until
-            now = self._clock()
+            now = self.clock()
             _put_off(db, delivery.webhook_id, now, until)
             return Again(why, until - now)
 
         return finish
 
-    def _attempt(self, letter: Outgoing) -> Attempt:
-        if not letter.secrets:
+    def _attempt(self, webhook: WebhookRow, event: WebhookEventRow) -> Attempt:
+        now, body = self.clock(), body_of(event)
+        secrets = _that_sign(self.secrets, webhook, now)
+        if not secrets:
             return None, DeliveryTrouble.SECRET_UNREADABLE
-        signed = signed_headers(letter.secrets, letter.event_id, letter.body, self._clock())
+        signed = signed_headers(secrets, event.id, body, now)
         headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, **signed}
         try:
             # The stored URL is checked again: the operator may allow fewer hosts than before.
-            url = read_url(letter.url, self._allowed)
-            status = self._sender.ask("POST", url, letter.body, headers).status
+            url = read_url(webhook.url, self.allowed)
+            status = self.sender.ask("POST", url, body, headers).status
         except BadUrl:
             return None, DeliveryTrouble.ADDRESS_NOT_PUBLIC
         except Undelivered as error:
@@ -176,7 +160,7 @@ class WebhookJobs:
             # The webhook was deleted in the meantime, and its deliveries with it.
             return JobDone()
         webhook = db.get_one(WebhookRow, delivery.webhook_id, with_for_update=True)
-        now = self._clock()
+        now = self.clock()
         delivery.attempts += 1
         delivery.attempted_at, delivery.next_attempt_at = now, None
         delivery.response_status, trouble = attempt
@@ -208,11 +192,11 @@ class WebhookJobs:
         """Tells the member who created it by mail, and records it."""
         if webhook.disabled_at is not None:
             return
-        webhook.disabled_at, webhook.disabled_reason = self._clock(), reason
+        webhook.disabled_at, webhook.disabled_reason = self.clock(), reason
         log.warning("webhook disabled", webhook=webhook.id, reason=reason)
         self._mail(db, webhook)
         access = place_of(db, webhook.workspace_id)
-        self._audit.record(db, PLATFORM, DISABLED, access, webhook=webhook.id, reason=reason)
+        self.audit.record(db, PLATFORM, DISABLED, access, webhook=webhook.id, reason=reason)
 
     def _mail(self, db: Session, webhook: WebhookRow) -> None:
         """Not to a creator who has left: the workspace's events are no longer theirs to know."""
@@ -224,7 +208,7 @@ class WebhookJobs:
         if maker is not None:
             workspace = db.get_one(WorkspaceRow, webhook.workspace_id).name
             values = {"workspace": workspace, "host": urlsplit(webhook.url).hostname or ""}
-            queue_mail(db, Template.WEBHOOK_DISABLED, maker.email, values, now=self._clock())
+            queue_mail(db, Template.WEBHOOK_DISABLED, maker.email, values, now=self.clock())
 
 
 def _that_sign(secrets: Secrets, webhook: WebhookRow, now: datetime) -> tuple[str, ...]:

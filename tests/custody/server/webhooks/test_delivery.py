@@ -133,7 +133,7 @@ def take(hooked: Hooked, seconds: float, answer: Answer, hands: int = 1) -> list
 
     hooked.receiver.answer = answer_late
     jobs = hooked.world.platform.background.webhook_jobs
-    jobs._timer = lambda: sum(passed)
+    jobs.timer = lambda: sum(passed)
     began_at = hooked.world.clock()
     jobs._shares._clock = lambda: began_at + timedelta(seconds=sum(passed) / hands)
     return passed
@@ -272,7 +272,7 @@ def test_for_a_day_after_a_rotation_both_secrets_are_good(hooked: Hooked) -> Non
 def test_p51_a_host_that_is_allowed_no_more_is_not_called(hooked: Hooked) -> None:
     hooked.ping()
     jobs = hooked.world.platform.background.webhook_jobs
-    jobs._allowed = frozenset()
+    jobs.allowed = frozenset()
     hooked.world.deliver_webhooks()
     assert (hooked.deliveries()[0]["error"], hooked.receiver.arrived) == ("address-not-public", [])
 

@@ -6,7 +6,7 @@ from sqlalchemy import func, select
 from custody.schemas.webhooks import MAX_WEBHOOKS, WebhookWithSecret
 from custody.server.jobs.tidying import Tidying
 from custody.server.store.models import JobRow, WebhookDeliveryRow, WebhookEventRow, WebhookRow
-from custody.server.webhooks.delivery import EXPIRED_LOGS, Outgoing
+from custody.server.webhooks.delivery import EXPIRED_LOGS
 from custody.server.webhooks.events import WEBHOOK
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World
@@ -46,9 +46,7 @@ def test_p49_the_secret_is_shown_once_and_not_stored_readably(world: World, admi
     with world.platform.services.store.read() as db:
         stored = db.get_one(WebhookRow, made["webhook_id"])
         assert made["secret"].encode() not in stored.sealed_secret
-    # Neither of what the SDK answers with nor of what the server is about to send.
-    sent = Outgoing("d", 1, URL, "ping", b"{}", (made["secret"],))
-    assert made["secret"] not in repr(WebhookWithSecret.model_validate(made)) + repr(sent)
+    assert made["secret"] not in repr(WebhookWithSecret.model_validate(made))
 
 
 def test_p51_a_url_that_leads_inside_is_refused(admin: As) -> None:
