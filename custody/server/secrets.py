@@ -6,9 +6,8 @@ the old ones.
 """
 
 import fcntl
-import json
 import os
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
@@ -17,7 +16,7 @@ from typing import Final
 
 import structlog
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from pydantic import BaseModel, ConfigDict, SecretStr
+from pydantic import Base64UrlBytes, BaseModel, ConfigDict
 
 from custody.common.private_files import write_private
 from custody.server.rules.ports import RandomBytes
@@ -40,7 +39,7 @@ class Purpose(StrEnum):
 class _Stored(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
-    secrets: dict[Purpose, list[SecretStr]]
+    secrets: dict[Purpose, tuple[Base64UrlBytes, ...]]
 
 
 Kept = dict[Purpose, tuple[bytes, ...]]
@@ -103,17 +102,14 @@ class Secrets:
             text = self._path.read_bytes()
         except FileNotFoundError:
             return {}
-        stored = _Stored.model_validate_json(text).secrets
-        return {
-            purpose: tuple(urlsafe_b64decode(secret.get_secret_value()) for secret in kept)
-            for purpose, kept in stored.items()
-        }
+        return _Stored.model_validate_json(text).secrets
 
     def _change(self, change: Callable[[Kept], Kept]) -> Kept:
         """Replaces the file atomically, under a lock between processes."""
         with _alone(self._path.with_suffix(".lock")):
             changed = change(self._read())
-            write_private(self._path, _write(changed))
+            text = _Stored.model_construct(secrets=changed).model_dump_json(indent=2)
+            write_private(self._path, text.encode())
             return changed
 
 
@@ -126,11 +122,3 @@ def _alone(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _write(secrets: Kept) -> bytes:
-    text = {
-        purpose.value: [urlsafe_b64encode(secret).decode() for secret in kept]
-        for purpose, kept in secrets.items()
-    }
-    return json.dumps({"secrets": text}, indent=2).encode()

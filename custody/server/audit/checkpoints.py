@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -44,37 +45,31 @@ class CannotCheckpoint(Exception):
         self.hint = hint
 
 
+@dataclass(eq=False)
 class Checkpoints:
     """``path``: the file, best on a disk that the database's owner cannot write to."""
 
-    def __init__(
-        self, store: Store, clock: Clock, random: RandomBytes, audit: AuditLog, secrets: Secrets, path: Path
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._random = random
-        self._audit = audit
-        self._secrets = secrets
-        self._path = path
-        self._tried_at: datetime | None = None
-        # How many rows all chains had then.
-        self._rows_then = 0
-        # The file that was read last: its inode and size, and what it contained.
-        self._known: tuple[tuple[int, int], CheckpointSeries] | None = None
-
-    @property
-    def path(self) -> Path:
-        return self._path
+    store: Store
+    clock: Clock
+    random: RandomBytes
+    audit: AuditLog
+    secrets: Secrets
+    path: Path
+    _tried_at: datetime | None = None
+    # How many rows all chains had then.
+    _rows_then: int = 0
+    # The file that was read last: its inode and size, and what it contained.
+    _known: tuple[tuple[int, int], CheckpointSeries] | None = None
 
     def public_keys(self) -> tuple[str, ...]:
         """The public keys of all checkpoint secrets, present and past, the newest first."""
-        return tuple(public_key_of(secret) for secret in self._secrets.of(Purpose.CHECKPOINT))
+        return tuple(public_key_of(secret) for secret in self.secrets.of(Purpose.CHECKPOINT))
 
     def run_due(self) -> int:
         """Makes a checkpoint where `INTERVAL` or `ROWS` have passed since the last try. Returns 1 if it
         did, else 0.
         """
-        now, rows = self._clock(), self._count_rows()
+        now, rows = self.clock(), self._count_rows()
         is_early = self._tried_at is not None and self._tried_at <= now < self._tried_at + INTERVAL
         if is_early and rows < self._rows_then + ROWS:
             return 0
@@ -86,7 +81,7 @@ class Checkpoints:
             self._try()
 
     def _try(self) -> int:
-        self._tried_at = self._clock()
+        self._tried_at = self.clock()
         try:
             made = self.make()
         except (CannotCheckpoint, OSError) as error:
@@ -97,7 +92,7 @@ class Checkpoints:
         return int(made is not None)
 
     def _count_rows(self) -> int:
-        with self._store.read() as db:
+        with self.store.read() as db:
             return int(db.scalar(select(func.sum(AuditHeadRow.size))) or 0)
 
     def make(self) -> Checkpoint | None:
@@ -106,7 +101,7 @@ class Checkpoints:
         The line is on disk before the database records it: a crash in between leaves a line too many, never
         one too few. Raises CannotCheckpoint, OSError.
         """
-        with self._store.write() as db, self._file() as file:
+        with self.store.write() as db, self._file() as file:
             series = self._series(file)
             heads = _heads(db)
             _check_not_cut(db, series)
@@ -119,11 +114,11 @@ class Checkpoints:
             series.add(checkpoint)
             self._known = _identity(file), series
             facts = {"series": series.id, "number": series.number, "digest": series.last_digest}
-            self._audit.record(db, PLATFORM, SIGNED, None, **facts)
+            self.audit.record(db, PLATFORM, SIGNED, None, **facts)
             if checkpoint.number == 1:
                 # Expected once. An attacker who removes the file and its records from the database cannot
                 # remove this line of the server's log.
-                log.warning("a new file of checkpoints begins", file=str(self._path), series=series.id)
+                log.warning("a new file of checkpoints begins", file=str(self.path), series=series.id)
             return checkpoint
 
     def _series(self, file: int) -> CheckpointSeries:
@@ -135,26 +130,26 @@ class Checkpoints:
         return self._known[1]
 
     def _sign(self, series: CheckpointSeries, grown: dict[str, Head]) -> Checkpoint:
-        secret = self._secrets.of(Purpose.CHECKPOINT)[0]
+        secret = self.secrets.of(Purpose.CHECKPOINT)[0]
         unsigned = Checkpoint(
             number=series.number + 1,
             previous=series.last_digest,
-            made_at=format_time(self._clock()),
+            made_at=format_time(self.clock()),
             heads=grown,
             public_key=public_key_of(secret),
         )
-        return unsigned.signed(secret, self._random(32))
+        return unsigned.signed(secret, self.random(32))
 
     @contextmanager
     def _file(self) -> Iterator[int]:
         """The open file, created (0600) where it is missing. The database's write lock excludes other
         processes.
         """
-        is_new = not self._path.exists()
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+        is_new = not self.path.exists()
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         try:
             if is_new:
-                sync_folder(self._path.parent)
+                sync_folder(self.path.parent)
             yield descriptor
         finally:
             os.close(descriptor)

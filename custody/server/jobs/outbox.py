@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import structlog
-from sqlalchemy import bindparam, insert, or_, select
+from sqlalchemy import and_, bindparam, insert, or_, select
 from sqlalchemy.orm import Session
 
 from custody.server.errors import (
@@ -112,11 +112,10 @@ def open_job(db: Session, kind: str, subject: str) -> int | None:
     return db.scalar(_OPEN, {"kind": kind, "subject": subject})
 
 
+# Neither done nor given up.
+IS_OPEN: Final = and_(JobRow.done_at.is_(None), JobRow.dead_at.is_(None))
 _OPEN = select(JobRow.id).where(
-    JobRow.kind == bindparam("kind"),
-    JobRow.subject == bindparam("subject"),
-    JobRow.done_at.is_(None),
-    JobRow.dead_at.is_(None),
+    JobRow.kind == bindparam("kind"), JobRow.subject == bindparam("subject"), IS_OPEN
 )
 
 
@@ -318,8 +317,7 @@ class Outbox:
         due = (
             select(JobRow)
             .where(
-                JobRow.done_at.is_(None),
-                JobRow.dead_at.is_(None),
+                IS_OPEN,
                 JobRow.run_at <= now,
                 or_(
                     JobRow.lease_until.is_(None),

@@ -63,24 +63,17 @@ class Tidying:
         return count
 
 
-def delete_batch(db: Session, table: Any, *over: ColumnElement[bool]) -> int:
-    """Deletes a batch of a table's rows that are over, and returns how many."""
-    key = tuple_(*table.__table__.primary_key)
-    keys = db.execute(select(*table.__table__.primary_key).where(*over).limit(BATCH)).all()
-    db.execute(delete(table).where(key.in_(keys)).execution_options(synchronize_session=False))
-    return len(keys)
+def delete_where(table: Any, over: Callable[[datetime], ColumnElement[bool]]) -> Part:
+    """``over``: which of the table's rows are over at that moment."""
+    own = table.__table__.primary_key
 
+    def delete_batch(db: Session, now: datetime) -> int:
+        keys = db.execute(select(*own).where(over(now)).limit(BATCH)).all()
+        gone = delete(table).where(tuple_(*own).in_(keys))
+        db.execute(gone.execution_options(synchronize_session=False))
+        return len(keys)
 
-def _jobs(db: Session, now: datetime) -> int:
-    """Jobs that were done or given up."""
-    return delete_batch(
-        db, JobRow, or_(JobRow.done_at <= now - DONE_JOB_KEPT, JobRow.dead_at <= now - DEAD_JOB_KEPT)
-    )
-
-
-def _challenges(db: Session, now: datetime) -> int:
-    """Challenges that no longer count for the account's limits."""
-    return delete_batch(db, OtpChallengeRow, OtpChallengeRow.created_at <= now - OTP_WINDOW)
+    return delete_batch
 
 
 def _sessions(db: Session, now: datetime) -> int:
@@ -93,12 +86,17 @@ def _sessions(db: Session, now: datetime) -> int:
     return len(session_ids)
 
 
-def _answers(db: Session, now: datetime) -> int:
-    """Answers that are repeated no more."""
-    return delete_batch(db, IdempotencyRecordRow, IdempotencyRecordRow.created_at <= now - RETENTION)
-
-
-OVER: Final[tuple[Part, ...]] = (_jobs, _challenges, _sessions, _answers)
+OVER: Final[tuple[Part, ...]] = (
+    # Done or given up.
+    delete_where(
+        JobRow, lambda now: or_(JobRow.done_at <= now - DONE_JOB_KEPT, JobRow.dead_at <= now - DEAD_JOB_KEPT)
+    ),
+    # They no longer count for the account's limits.
+    delete_where(OtpChallengeRow, lambda now: OtpChallengeRow.created_at <= now - OTP_WINDOW),
+    _sessions,
+    # Answers that are repeated no more.
+    delete_where(IdempotencyRecordRow, lambda now: IdempotencyRecordRow.created_at <= now - RETENTION),
+)
 
 
 SWEPT_AT_ONCE = 100

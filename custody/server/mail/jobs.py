@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 from custody.common.text import UNSEEN
 from custody.server.errors import CustodyError, MailRefused, MailUnavailable
 from custody.server.jobs.outbox import Again, Dead, Finish, JobDone, Task, Verdict, enqueue
-from custody.server.jobs.tidying import delete_batch
+from custody.server.jobs.tidying import delete_where
 from custody.server.mail.mailer import CannotMail, Mail, Mailer
 from custody.server.store.models import JobRow
 
@@ -179,15 +179,6 @@ class Template(Enum):
         "If this was not you, change your password at once and revoke the service account.\n",
     )
 
-    @property
-    def key(self) -> str:
-        """As the outbox stores it: ``password-reset``."""
-        return self.name.lower().replace("_", "-")
-
-    @classmethod
-    def of(cls, key: str) -> "Template":
-        return cls[key.upper().replace("-", "_")]
-
 
 # Creates and stores the secrets of a mail when it is sent, by address. None where it need not be sent any
 # more.
@@ -202,11 +193,11 @@ def queue_mail(db: Session, template: Template, to: str, values: Mapping[str, st
     """
     wanted = template.value.queued
     if set(values) != wanted:
-        raise ValueError(f"the mail {template.key} takes {sorted(wanted)}, not {sorted(values)}")
+        raise ValueError(f"the mail {template.name} takes {sorted(wanted)}, not {sorted(values)}")
     clean = {name: plain(value) for name, value in values.items()}
-    payload = {"template": template.key, "to": to, "values": clean}
+    payload = {"template": template.name, "to": to, "values": clean}
     digest = sha256(json.dumps(payload, sort_keys=True).encode()).hexdigest()[:32]
-    enqueue(db, MAIL, f"{template.key}:{digest}", now, payload)
+    enqueue(db, MAIL, f"{template.name}:{digest}", now, payload)
 
 
 def one_line(value: str) -> str:
@@ -250,7 +241,7 @@ class MailJobs:
     def _tried(self, task: Task) -> Verdict:
         """Turns unexpected errors into a verdict: an exception would make the job return for ever."""
         try:
-            return self._send(Template.of(task.payload["template"]), task)
+            return self._send(Template[task.payload["template"]], task)
         except CustodyError:
             raise
         except Exception as error:
@@ -282,6 +273,7 @@ def _later(task: Task, reason: str) -> Verdict:
     return Dead(reason) if task.attempts >= MAX_ATTEMPTS else Again(reason)
 
 
-def forget_sent(db: Session, now: datetime) -> int:
-    """A part of `Tidying`."""
-    return delete_batch(db, JobRow, JobRow.kind.in_((MAIL, WAITING)), JobRow.done_at <= now - SENT_MAIL_KEPT)
+# A part of `Tidying`.
+forget_sent = delete_where(
+    JobRow, lambda now: JobRow.kind.in_((MAIL, WAITING)) & (JobRow.done_at <= now - SENT_MAIL_KEPT)
+)

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from custody.common.text import btc
 from custody.schemas.changes import ChangeStatus
 from custody.schemas.proposals import ProposalStatus
-from custody.server.jobs.outbox import Again, Finish, JobDone, Task, enqueue_new
+from custody.server.jobs.outbox import IS_OPEN, Again, Finish, JobDone, Task, enqueue_new
 from custody.server.keys.quorums import approver
 from custody.server.mail.jobs import WAITING, one_line, plain, sent
 from custody.server.mail.mailer import Mail, Mailer
@@ -59,12 +59,8 @@ def tell_waiting(db: Session, people: Select[int], now: datetime) -> None:
     """Queues a mail for people for whom something new waits, in its transaction; none for those who have one
     queued.
     """
-    has_one = exists().where(
-        JobRow.kind == WAITING,
-        JobRow.subject == cast(UserRow.id, String),
-        JobRow.done_at.is_(None),
-        JobRow.dead_at.is_(None),
-    )
+    of_them = JobRow.kind == WAITING, JobRow.subject == cast(UserRow.id, String)
+    has_one = exists().where(*of_them, IS_OPEN)
     recipients = select(UserRow.id, UserRow.waiting_mailed_at).where(
         UserRow.id.in_(people), UserRow.mails_waiting, ~has_one
     )

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from sqlalchemy import and_, case, func, or_, select, text
+from sqlalchemy import ColumnElement, case, func, or_, select, text
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus
@@ -34,6 +34,24 @@ _SIZES: Final = {
     "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
     "postgresql": "SELECT pg_database_size(current_database())",
 }
+
+
+class JobState(StrEnum):
+    """The state of a job that is not done."""
+
+    DUE = "due"
+    WAITING = "waiting"
+    LEASED = "leased"
+    DEAD = "dead"
+
+
+def _state_at(now: datetime) -> ColumnElement[str]:
+    return case(
+        (JobRow.dead_at.is_not(None), JobState.DEAD.value),
+        (JobRow.lease_until > now, JobState.LEASED.value),
+        (JobRow.run_at > now, JobState.WAITING.value),
+        else_=JobState.DUE.value,
+    )
 
 
 @dataclass(frozen=True)
@@ -126,25 +144,19 @@ def read_figures(db: Session, now: datetime) -> StatusFigures:
 
 
 def job_figures(db: Session, now: datetime) -> tuple[JobFigures, ...]:
-    is_dead, is_leased, is_early = JobRow.dead_at.is_not(None), JobRow.lease_until > now, JobRow.run_at > now
+    state = _state_at(now)
     query = (
         select(
             JobRow.kind,
-            func.sum(case((is_dead, 0), (is_leased, 0), (is_early, 0), else_=1)),
-            func.sum(case((is_dead, 0), (is_leased, 0), (is_early, 1), else_=0)),
-            func.sum(case((is_dead, 0), (is_leased, 1), else_=0)),
-            func.sum(case((is_dead, 1), else_=0)),
-            func.min(case((is_dead, None), else_=JobRow.created_at)),
-            func.min(case((is_dead, None), (is_leased, None), (is_early, None), else_=JobRow.run_at)),
+            *(func.count().filter(state == each.value) for each in JobState),
+            func.min(JobRow.created_at).filter(state != JobState.DEAD.value),
+            func.min(JobRow.run_at).filter(state == JobState.DUE.value),
         )
         .where(JobRow.done_at.is_(None))
         .group_by(JobRow.kind)
         .order_by(JobRow.kind)
     )
-    return tuple(
-        JobFigures(kind, int(due), int(waiting), int(leased), int(dead), oldest, since)
-        for kind, due, waiting, leased, dead, oldest, since in db.execute(query)
-    )
+    return tuple(JobFigures(*row) for row in db.execute(query))
 
 
 def _proposals(db: Session) -> tuple[ProposalFigures, ...]:
@@ -184,15 +196,6 @@ RETRIED = Event("JOB_RETRIED", _JOB, Category.JOBS)
 DISCARDED = Event("JOB_DISCARDED", _JOB, Category.JOBS)
 
 
-class JobState(StrEnum):
-    """The state of a job that is not done."""
-
-    DUE = "due"
-    WAITING = "waiting"
-    LEASED = "leased"
-    DEAD = "dead"
-
-
 @dataclass(frozen=True)
 class JobLine:
     """One job. ``run_at``: when it is tried next; ``error``: why the last try failed."""
@@ -209,14 +212,8 @@ class JobLine:
 
 def troubled(db: Session, now: datetime, *, after: int = 0) -> list[JobLine]:
     """Jobs that were given up, and those whose last try failed, by id."""
-    state = case(
-        (JobRow.dead_at.is_not(None), JobState.DEAD.value),
-        (and_(JobRow.lease_owner.is_not(None), JobRow.lease_until > now), JobState.LEASED.value),
-        (JobRow.run_at > now, JobState.WAITING.value),
-        else_=JobState.DUE.value,
-    )
     query = (
-        select(JobRow, state)
+        select(JobRow, _state_at(now))
         .where(
             JobRow.done_at.is_(None),
             or_(JobRow.dead_at.is_not(None), JobRow.last_error.is_not(None)),

@@ -11,14 +11,14 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import structlog
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from custody.schemas.webhooks import WebhookEvent as Told
 from custody.schemas.webhooks import signed_headers
 from custody.server.audit.log import AuditLog
-from custody.server.jobs.outbox import Again, Finish, JobDone, Task, Verdict
-from custody.server.jobs.tidying import Part, delete_batch
+from custody.server.jobs.outbox import IS_OPEN, Again, Finish, JobDone, Task, Verdict
+from custody.server.jobs.tidying import Part, delete_where
 from custody.server.mail.jobs import Template, queue_mail
 from custody.server.requests.rates import Throttle
 from custody.server.rules.audit import Category, Event
@@ -243,8 +243,7 @@ def _put_off(db: Session, webhook_id: str, now: datetime, until: datetime) -> No
         .join(WebhookDeliveryRow, WebhookDeliveryRow.id == JobRow.subject)
         .where(
             JobRow.kind == WEBHOOK,
-            JobRow.done_at.is_(None),
-            JobRow.dead_at.is_(None),
+            IS_OPEN,
             JobRow.run_at <= now,
             JobRow.lease_until.is_(None),
             WebhookDeliveryRow.webhook_id == webhook_id,
@@ -275,28 +274,28 @@ DELIVERIES_KEPT: Final = timedelta(days=30)
 JOBS_KEPT: Final = timedelta(days=1)
 
 
-def _jobs(db: Session, now: datetime) -> int:
-    over = or_(JobRow.done_at <= now - JOBS_KEPT, JobRow.dead_at <= now - DELIVERIES_KEPT)
-    return delete_batch(db, JobRow, JobRow.kind == WEBHOOK, over)
+_NEWER = aliased(WebhookEventRow)
+_LAST = select(func.max(_NEWER.sequence)).where(_NEWER.workspace_id == WebhookEventRow.workspace_id)
+_IS_TOLD = select(WebhookDeliveryRow.id).where(WebhookDeliveryRow.event_id == WebhookEventRow.id).exists()
+# Each workspace's last event is kept, which the next one's sequence is counted from.
+_IS_NEEDED = _IS_TOLD | (WebhookEventRow.sequence >= _LAST.scalar_subquery())
 
 
-def _deliveries(db: Session, now: datetime) -> int:
-    """Not a delivery that a member has just asked for again."""
-    is_old = WebhookDeliveryRow.created_at <= now - DELIVERIES_KEPT
-    return delete_batch(db, WebhookDeliveryRow, is_old, WebhookDeliveryRow.status != "pending")
+def _is_over(now: datetime) -> ColumnElement[bool]:
+    ended = or_(JobRow.done_at <= now - JOBS_KEPT, JobRow.dead_at <= now - DELIVERIES_KEPT)
+    return and_(JobRow.kind == WEBHOOK, ended)
 
 
-def _events(db: Session, now: datetime) -> int:
-    """Keeps each workspace's last event, which the next one's sequence is counted from."""
-    newer = aliased(WebhookEventRow)
-    last = (
-        select(func.max(newer.sequence))
-        .where(newer.workspace_id == WebhookEventRow.workspace_id)
-        .scalar_subquery()
-    )
-    is_told = select(WebhookDeliveryRow.id).where(WebhookDeliveryRow.event_id == WebhookEventRow.id).exists()
-    is_old = WebhookEventRow.created_at <= now - DELIVERIES_KEPT
-    return delete_batch(db, WebhookEventRow, is_old, ~is_told, WebhookEventRow.sequence < last)
-
-
-EXPIRED_LOGS: Final[tuple[Part, ...]] = (_jobs, _deliveries, _events)
+EXPIRED_LOGS: Final[tuple[Part, ...]] = (
+    delete_where(JobRow, _is_over),
+    # Not a delivery that a member has just asked for again.
+    delete_where(
+        WebhookDeliveryRow,
+        lambda now: and_(
+            WebhookDeliveryRow.created_at <= now - DELIVERIES_KEPT, WebhookDeliveryRow.status != "pending"
+        ),
+    ),
+    delete_where(
+        WebhookEventRow, lambda now: (WebhookEventRow.created_at <= now - DELIVERIES_KEPT) & ~_IS_NEEDED
+    ),
+)

@@ -148,7 +148,7 @@ class TestMaking:
             raise KeyboardInterrupt
 
         bench.append("f")
-        monkeypatch.setattr(bench.checkpoints._audit, "record", crash)
+        monkeypatch.setattr(bench.checkpoints.audit, "record", crash)
         with pytest.raises(KeyboardInterrupt):
             bench.checkpoints.make()
         assert bench.found() == []

@@ -136,7 +136,7 @@ def test_a_secret_is_made_when_the_mail_is_sent_and_never_waits(store, clock):
     clock.advance(seconds=1)
     one.run_due()
     assert "second" in post.sent[0].text
-    assert only_job(store).payload == {"template": "password-reset", "to": TO, "values": {}}
+    assert only_job(store).payload == {"template": "PASSWORD_RESET", "to": TO, "values": {}}
     # One that is no longer needed is not sent.
     queue(store, clock, Template.PASSWORD_RESET)
     assert worker(store, clock, post, {Template.PASSWORD_RESET: lambda _to: None}).run_due() == 1
