@@ -20,14 +20,15 @@ from custody.schemas.address_book import (
 )
 from custody.schemas.common import Done, Listed
 from custody.server.calls import Ctx, serves
-from custody.server.errors import Invalid, StateConflict, WrongNetworkAddress
+from custody.server.errors import Invalid, StateConflict
+from custody.server.proposals.payments import read_script
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.shown import shape_of, shown
 from custody.server.store.models import AddressBookEntryRow, WatchedScriptRow
 from custody.server.store.store import chunks
 from custody.server.vaults.stored import vault_in
-from multisig import InvalidAddress, Network, WrongNetwork, decode_address, encode_address
+from multisig import Network, encode_address
 
 # Enough for everyone whom a large company pays.
 MAX_ENTRIES = 10_000
@@ -157,12 +158,7 @@ def canonical_address(text: str, network: Network) -> str:
 
     Raises WrongNetworkAddress, Invalid.
     """
-    try:
-        canonical = encode_address(decode_address(text, network), network)
-    except WrongNetwork as error:
-        raise WrongNetworkAddress.at("/address", str(error), "wrong-network") from error
-    except InvalidAddress as error:
-        raise Invalid.at("/address", str(error)) from error
+    canonical = encode_address(read_script(text, network, "/address"), network)
     assert canonical is not None, "a script that an address gave has an address"
     return canonical
 

@@ -11,15 +11,15 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import history as wire
 from custody.schemas.history import VAULT_COINS, CoinState
-from custody.server.address_book import canonical_address
 from custody.server.calls import Ctx, serves
 from custody.server.history.records import tip_height
-from custody.server.proposals.coins import COINBASE_MATURITY
+from custody.server.proposals.coins import COINBASE_MATURITY, IS_MAKER
+from custody.server.proposals.payments import read_script
 from custody.server.shown import apart, shape_of, shown
 from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalRow, VaultRow
 from custody.server.store.store import going_on
 from custody.server.vaults.stored import IS_LOCK_OF_COIN, vault_in
-from multisig import CHANGE, Network, decode_address, encode_address
+from multisig import CHANGE, Network, encode_address
 
 WINDOW: Final = 2_000
 
@@ -66,8 +66,7 @@ def _wanted(vault: VaultRow, query: wire.VaultCoinsQuery) -> Select[*tuple[Any, 
     if query.max_sats is not None:
         coins = coins.where(ChainCoinRow.amount_sats <= query.max_sats)
     if query.address is not None:
-        network = Network(vault.chain)
-        script = decode_address(canonical_address(query.address, network), network)
+        script = read_script(query.address, Network(vault.chain), "/address")
         coins = coins.where(ChainCoinRow.script_pubkey == script)
     keys = (ChainCoinRow.amount_sats, ChainCoinRow.txid, ChainCoinRow.vout)
     after = None
@@ -79,12 +78,6 @@ def _wanted(vault: VaultRow, query: wire.VaultCoinsQuery) -> Select[*tuple[Any, 
 
 def _unspent(vault: VaultRow) -> Select[*tuple[Any, ...]]:
     """Unspent coins with the family that locks each, and the vault's own proposal that created it."""
-    is_maker = and_(
-        ProposalRow.txid_expected == ChainCoinRow.txid,
-        ProposalRow.vault_id == ChainCoinRow.vault_id,
-        ProposalRow.profile_key_id.is_(None),
-        ProposalRow.replaced_by_id.is_(None),
-    )
     return (
         select(
             ChainCoinRow.txid,
@@ -99,7 +92,7 @@ def _unspent(vault: VaultRow) -> Select[*tuple[Any, ...]]:
             ProposalRow.id.label("maker_id"),
         )
         .outerjoin(CoinLockRow, IS_LOCK_OF_COIN)
-        .outerjoin(ProposalRow, is_maker)
+        .outerjoin(ProposalRow, and_(IS_MAKER, ProposalRow.replaced_by_id.is_(None)))
         .where(
             ChainCoinRow.chain == vault.chain,
             ChainCoinRow.vault_id == vault.id,

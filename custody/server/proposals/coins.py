@@ -72,6 +72,13 @@ COINBASE_MATURITY = 100
 MATCHING = 20
 # Small coins worth more than twice their input's fee, to be used up with the others.
 SMALL = 10
+# The condition, in a statement over coins, that a proposal of the vault itself makes the coin. A forward
+# counts as a deposit, so that no answer names its maker.
+IS_MAKER = and_(
+    ProposalRow.txid_expected == ChainCoinRow.txid,
+    ProposalRow.vault_id == ChainCoinRow.vault_id,
+    ProposalRow.profile_key_id.is_(None),
+)
 # No address has this index: none is avoided.
 NO_INDEX = -1
 
@@ -234,19 +241,13 @@ def _is_own_change() -> ColumnElement[bool]:
     A forward to the vault is a deposit: its maker could replace it while it is unconfirmed. Change of a
     replaced version does not count.
     """
-    makers = select(ProposalRow.id).where(
-        ProposalRow.txid_expected == ChainCoinRow.txid,
-        ProposalRow.vault_id == bindparam("vault_id"),
-        ProposalRow.profile_key_id.is_(None),
-        ProposalRow.replaced_by_id.is_(None),
-    )
-    return _is_there(makers)
+    return _is_there(select(ProposalRow.id).where(IS_MAKER, ProposalRow.replaced_by_id.is_(None)))
 
 
 def is_own_change(db: Session, coin: ChainCoinRow) -> bool:
     """Whether one coin of a vault is change of its own proposals."""
     one = ChainCoinRow.chain == coin.chain, ChainCoinRow.txid == coin.txid, ChainCoinRow.vout == coin.vout
-    return bool(db.scalar(select(_is_own_change()).where(*one), {"vault_id": coin.vault_id}))
+    return bool(db.scalar(select(_is_own_change()).where(*one)))
 
 
 def is_locked() -> ColumnElement[bool]:
@@ -410,15 +411,7 @@ _AT_ADDRESS = (
 _AWAITED = (
     select(ProposalRow.id)
     .select_from(ChainCoinRow)
-    .outerjoin(
-        ProposalRow,
-        and_(
-            ProposalRow.txid_expected == ChainCoinRow.txid,
-            ProposalRow.vault_id == bindparam("vault_id"),
-            # A forward counts as a deposit, so that the answer does not name its maker.
-            ProposalRow.profile_key_id.is_(None),
-        ),
-    )
+    .outerjoin(ProposalRow, IS_MAKER)
     .where(
         *_UNSPENT_AT_ADDRESS,
         ChainCoinRow.height.is_(None),

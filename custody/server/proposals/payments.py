@@ -120,18 +120,23 @@ def _recipients(
     for place, text in enumerate(request.recipients):
         pointer = f"/recipients/{place}"
         recipients.append(parse_recipient(text, network, pointer))
-        try:
-            output = TxOut(Sats(0), decode_address(recipients[-1].address, network))
-        except WrongNetwork as error:
-            raise WrongNetworkAddress.at(pointer, str(error), "wrong-network") from error
-        except InvalidAddress as error:
-            raise Invalid.at(pointer, str(error)) from error
+        output = TxOut(Sats(0), read_script(recipients[-1].address, network, pointer))
         if output in outputs:
             raise Invalid.at(pointer, "The recipient is given twice: give it once, with the sum.")
         outputs.append(output)
     paid = (PaidRecipient(each.address, output) for each, output in zip(recipients, outputs, strict=True))
     data = None if request.op_return is None else parse_op_return(request.op_return)
     return recipients, Intent(tuple(paid), data)
+
+
+def read_script(address: str, network: Network, pointer: str) -> bytes:
+    """Raises WrongNetworkAddress, Invalid."""
+    try:
+        return decode_address(address, network)
+    except WrongNetwork as error:
+        raise WrongNetworkAddress.at(pointer, str(error), "wrong-network") from error
+    except InvalidAddress as error:
+        raise Invalid.at(pointer, str(error)) from error
 
 
 def _require_no_dust(output: TxOut, pointer: str) -> None:
