@@ -65,11 +65,6 @@ class Background:
     _outdated: Event = field(default_factory=Event)
 
     @property
-    def works(self) -> bool:
-        """Whether this process has workers, or answers requests alone."""
-        return self.settings.with_workers
-
-    @property
     def span(self) -> timedelta:
         """How long a lease lasts."""
         return timedelta(seconds=self.settings.lease_seconds)
@@ -105,7 +100,7 @@ class Background:
             workers.stop()
             self._running.remove(workers)
             self.close_chains()
-            if self.works:
+            if self.settings.with_workers:
                 with surviving("checkpoint"):
                     self.checkpoints.at_stop()
 
@@ -133,7 +128,7 @@ class Background:
 
     def workers(self) -> Workers:
         """The threads of this process: one `Loop` for each kind of work."""
-        loops = self._work() if self.works else []
+        loops = self._work() if self.settings.with_workers else []
         loops.append(Loop("market", self._ask_market, MARKET_SECONDS))
         loops.append(Loop("version", self._compare_version, VERSION_SECONDS))
         return Workers(loops, self.tools.changes)

@@ -25,7 +25,6 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.call import ANY_MEMBER, Auth, Call, Page, Way
 from custody.schemas.changes import Json
-from custody.schemas.errors import ErrorCode
 from custody.server.errors import (
     CustodyError,
     KeyIsRevoked,
@@ -54,28 +53,21 @@ from custody.server.vaults.stored import place_of
 Input = TypeVar("Input")
 Answer = TypeVar("Answer")
 Record = TypeVar("Record")
-# Attempts without permission are recorded, unlike mistakes.
-REFUSALS: Final = (
-    PermissionDenied,
-    NotOrgMember,
-    NotASigner,
-    KeyIsRevoked,
-    RoleLimitExceeded,
-    VaultLimitExceeded,
-    NotInAddressBook,
-)
-# By the error's code: why the caller was refused.
+# Why a caller was refused: attempts without permission are recorded, unlike mistakes.
+_WHY: Final[Mapping[type[CustodyError], str]] = {
+    PermissionDenied: "they have no permission for it",
+    NotOrgMember: "they are no member of the organisation",
+    NotASigner: "they are no signer of the vault, or may not approve what they proposed",
+    KeyIsRevoked: "their key is revoked",
+    RoleLimitExceeded: "it is above what the limit of their role leaves",
+    VaultLimitExceeded: "it is above the limit of the vault",
+    NotInAddressBook: "a recipient is not in the address book",
+}
+REFUSALS: Final = tuple(_WHY)
+# By the error's code.
 REFUSED: Final = {
-    code: Event(code, f"tried to {{tried}}, and was refused: {words} // {{method}}", Category.ACCESS)
-    for code, words in {
-        ErrorCode.PERMISSION_DENIED: "they have no permission for it",
-        ErrorCode.NOT_ORG_MEMBER: "they are no member of the organisation",
-        ErrorCode.NOT_A_SIGNER: "they are no signer of the vault, or may not approve what they proposed",
-        ErrorCode.KEY_REVOKED: "their key is revoked",
-        ErrorCode.ROLE_LIMIT_EXCEEDED: "it is above what the limit of their role leaves",
-        ErrorCode.VAULT_LIMIT_EXCEEDED: "it is above the limit of the vault",
-        ErrorCode.NOT_IN_ADDRESS_BOOK: "a recipient is not in the address book",
-    }.items()
+    each.code: Event(each.code, f"tried to {{tried}}, and was refused: {why} // {{method}}", Category.ACCESS)
+    for each, why in _WHY.items()
 }
 
 

@@ -51,10 +51,8 @@ _WAITING, _PENDING, _AUTHORIZING, _COMPLETED, _FAILED = PurchaseStatus
 # The statuses that a newer report may give after each. Steps in between may be missing; an end is final.
 FOLLOWS: Final[dict[PurchaseStatus, frozenset[PurchaseStatus]]] = {
     _WAITING: frozenset(PurchaseStatus),
-    _PENDING: frozenset({_PENDING, _AUTHORIZING, _COMPLETED, _FAILED}),
-    _AUTHORIZING: frozenset({_PENDING, _AUTHORIZING, _COMPLETED, _FAILED}),
-    _COMPLETED: frozenset(),
-    _FAILED: frozenset(),
+    **dict.fromkeys((_PENDING, _AUTHORIZING), frozenset(PurchaseStatus) - {_WAITING}),
+    **dict.fromkeys((_COMPLETED, _FAILED), frozenset[PurchaseStatus]()),
 }
 _PART = re.compile(r"\s*([a-z]+)=([0-9A-Za-z]+)\s*")
 MAX_HEADER = 500
@@ -122,11 +120,9 @@ def adopt_key(services: Services, key: str) -> None:
     """For the operator: takes a key that the provider issued. Deliveries signed with former keys stay valid.
     Raises Invalid.
     """
-    try:
-        secret = issued_secret(key)
-    except ValueError as error:
-        raise Invalid(f"That is not a key: {error}.") from None
-    services.tools.secrets.put(Purpose.PURCHASE_WEBHOOK, secret)
+    if not _ISSUED_KEY.fullmatch(key):
+        raise Invalid("That is not a key: a webhook's key has 26 to 200 printable characters without spaces.")
+    services.tools.secrets.put(Purpose.PURCHASE_WEBHOOK, _ISSUED + key.encode())
     with services.store.write() as db:
         services.tools.audit.record(
             db, OPERATOR, SECRET_ROTATED, None, purpose=Purpose.PURCHASE_WEBHOOK.value
@@ -207,13 +203,6 @@ def _shape(row: PurchaseRow) -> PurchaseTransaction:
 def webhook_key(secret: bytes) -> str:
     """The shared secret as text, whose characters are the HMAC's key."""
     return secret.hex() if len(secret) == _MADE_BYTES else secret.removeprefix(_ISSUED).decode()
-
-
-def issued_secret(key: str) -> bytes:
-    """A key that the provider made, as it is stored. Raises ValueError for a malformed one."""
-    if not _ISSUED_KEY.fullmatch(key):
-        raise ValueError("a webhook's key has 26 to 200 printable characters without spaces")
-    return _ISSUED + key.encode()
 
 
 def signature_of(secret: bytes, timestamp: str, body: bytes) -> str:

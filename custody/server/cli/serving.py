@@ -152,7 +152,7 @@ def _its_only_process(platform: "Platform", state: Path) -> Iterator[None]:
     if not background.has_embedded_chain:
         yield
         return
-    if not background.works:
+    if not background.settings.with_workers:
         raise CannotListen(_EMBEDDED, _SEVERAL)
     with only_server(state):
         yield

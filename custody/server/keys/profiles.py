@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from sqlalchemy import case, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.keys import RevokedReason
 from custody.server.errors import NotFound, StateConflict
 from custody.server.rules.keys import may_move_on
 from custody.server.store.models import KeyRow, ProfileRow, WatchedScriptRow, WorkspaceRow
@@ -90,7 +89,7 @@ class OwnProfile:
     @property
     def can_forward(self) -> bool:
         """A lost key can no longer sign; a superseded one can still move its money."""
-        return self.key.status == "active" or may_move_on(reason_of(self.key))
+        return self.key.status == "active" or may_move_on(self.key.revoked_reason)
 
     def policy(self, db: Session) -> Policy:
         """Raises NotFound where no workspace is on the key's network: its chain is unknown then."""
@@ -149,8 +148,3 @@ def chain_on(db: Session, network: str) -> Network | None:
     """The chain of an API network, the same for the whole platform. None without a workspace there."""
     chain = db.scalar(select(WorkspaceRow.chain).where(WorkspaceRow.network == network).limit(1))
     return None if chain is None else Network(chain)
-
-
-def reason_of(key: KeyRow) -> RevokedReason | None:
-    """Why it was revoked; None while it is active."""
-    return cast("RevokedReason | None", key.revoked_reason)

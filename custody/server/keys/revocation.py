@@ -176,10 +176,9 @@ def _workspaces_on(db: Session, user_id: int, network: str) -> set[int]:
 
 
 def _are_colleagues(db: Session, user_id: int, other_id: int) -> bool:
-    def organisations(member: int) -> set[int]:
-        joined = select(WorkspaceRow.organisation_id).join(
-            MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id
-        )
-        return set(db.scalars(joined.where(MembershipRow.user_id == member)))
-
-    return bool(organisations(user_id) & organisations(other_id))
+    at = MembershipRow.workspace_id == WorkspaceRow.id
+    joined = select(WorkspaceRow.organisation_id).join(MembershipRow, at)
+    one, other = (
+        set(db.scalars(joined.where(MembershipRow.user_id == each))) for each in (user_id, other_id)
+    )
+    return not one.isdisjoint(other)

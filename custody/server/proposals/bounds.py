@@ -5,12 +5,10 @@ And whether enough signers are left for what is proposed, which would lock its c
 """
 
 from collections.abc import Collection
-from typing import cast
 
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.keys import RevokedReason
 from custody.server.errors import (
     NotASigner,
     NotInAddressBook,
@@ -151,7 +149,7 @@ def require_signers(
         makers |= _makers(db, family_id)
     signers = [one for one in all_signers if one.may_approve and one.user_id not in makers]
     active = sum(one.revoked_reason is None for one in signers)
-    moving = sum(may_move_on(cast("RevokedReason | None", one.revoked_reason)) for one in signers)
+    moving = sum(may_move_on(one.revoked_reason) for one in signers)
     if active >= vault.m or (active + moving >= vault.m and stay_in_workspace(db, vault, scripts)):
         return
     why = {

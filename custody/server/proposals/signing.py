@@ -22,7 +22,7 @@ from custody.server.errors import (
     StateConflict,
 )
 from custody.server.jobs.outbox import BROADCAST, enqueue_new
-from custody.server.keys.profiles import profile_policy, reason_of
+from custody.server.keys.profiles import profile_policy
 from custody.server.proposals.bounds import (
     require_listed,
     require_other_maker,
@@ -260,7 +260,7 @@ def _require_live_key(db: Session, signer: Signer) -> None:
     """
     if signer.key.status == ACTIVE:
         return
-    if may_move_on(reason_of(signer.key)):
+    if may_move_on(signer.key.revoked_reason):
         outputs = Psbt.parse(signer.proposal.psbt).outputs
         scripts = {output.script_pubkey for output in outputs}
         if signer.vault is None or stay_in_workspace(db, signer.vault, scripts):

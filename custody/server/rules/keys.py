@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from custody.schemas.common import ApiNetwork
-from custody.schemas.keys import KeyChallengeRequest, ProfileKey, RevokedReason, VaultAccount, offered_digest
+from custody.schemas.keys import KeyChallengeRequest, ProfileKey, VaultAccount, offered_digest
 from custody.server.errors import Invalid
 from multisig import (
     DerivationPath,
@@ -145,7 +145,7 @@ def _read(pointer: str, parse: Callable[[], T]) -> T:
         raise Invalid.at(pointer, f"{error} {error.hint}") from error
 
 
-def may_move_on(reason: RevokedReason | None) -> bool:
+def may_move_on(reason: str | None) -> bool:
     """Whether the key may still sign: a superseded one can approve what stays in the workspace, for a vault's
     signers are fixed; a lost one can approve nothing (P47).
     """

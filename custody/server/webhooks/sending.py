@@ -59,6 +59,10 @@ class Undelivered(Exception):
         self.trouble = trouble
 
 
+def _late_or(trouble: DeliveryTrouble, deadline: Deadline) -> Undelivered:
+    return Undelivered(DeliveryTrouble.TIMED_OUT if deadline.is_over else trouble)
+
+
 def look_up(host: str) -> list[str]:
     """The addresses from the system's resolver."""
     addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
@@ -127,7 +131,7 @@ class Sender:
                 line = self._connect_to((address, url.port), min(CONNECT_SECONDS, deadline.left()))
                 deadline.watch(line)
                 return line
-        raise Undelivered(DeliveryTrouble.TIMED_OUT if deadline.is_over else DeliveryTrouble.UNREACHABLE)
+        raise _late_or(DeliveryTrouble.UNREACHABLE, deadline)
 
     def _addresses(self, url: WebhookUrl) -> Sequence[str]:
         """All addresses must be public: a name with both kinds is an attack on an internal host."""
@@ -147,9 +151,7 @@ class Sender:
         except ssl.SSLCertVerificationError as error:
             raise Undelivered(DeliveryTrouble.TLS_FAILED) from error
         except OSError as error:
-            raise Undelivered(
-                DeliveryTrouble.TIMED_OUT if deadline.is_over else DeliveryTrouble.TLS_FAILED
-            ) from error
+            raise _late_or(DeliveryTrouble.TLS_FAILED, deadline) from error
 
 
 def _exchange(
@@ -170,13 +172,9 @@ def _exchange(
         response = connection.getresponse()
         content = response.read(most + 1) if most else b""
     except HTTPException as error:
-        raise Undelivered(
-            DeliveryTrouble.TIMED_OUT if deadline.is_over else DeliveryTrouble.BAD_ANSWER
-        ) from error
+        raise _late_or(DeliveryTrouble.BAD_ANSWER, deadline) from error
     except OSError as error:
-        raise Undelivered(
-            DeliveryTrouble.TIMED_OUT if deadline.is_over else DeliveryTrouble.UNREACHABLE
-        ) from error
+        raise _late_or(DeliveryTrouble.UNREACHABLE, deadline) from error
     finally:
         connection.close()
     if deadline.is_over:
