@@ -25,9 +25,8 @@ from sqlalchemy.orm import Session
 from sqlalchemy.sql.elements import SQLCoreOperations
 
 from custody.schemas.proposals import TxType
-from custody.server.proposals.lifecycle import holds_coins_clause
+from custody.server.proposals.lifecycle import IS_ENDED, holds_coins_clause
 from custody.server.rules.credentials import WorkspaceAccess
-from custody.server.rules.lifecycle import ENDED
 from custody.server.rules.limits import Cycle, CyclePeriod, SpendingPolicy, Usage
 from custody.server.store.models import (
     ChainCoinRow,
@@ -45,7 +44,6 @@ from multisig import RECEIVE, sats
 from multisig.tokens import Function
 
 _SINCE = ProposalRow.created_at >= bindparam("since")
-_ENDED = tuple(sorted(status.value for status in ENDED))
 
 
 class Policies:
@@ -201,7 +199,7 @@ def counts() -> ColumnElement[bool]:
     ended one counts only where it was cancelled after signatures were given out and keeps its coins, or where
     its signers broadcast it themselves.
     """
-    return or_(holds_coins_clause(), and_(ProposalRow.status.in_(_ENDED), _spent_its_coins()))
+    return or_(holds_coins_clause(), and_(IS_ENDED, _spent_its_coins()))
 
 
 def _spent_its_coins() -> ColumnElement[bool]:

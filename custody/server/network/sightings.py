@@ -20,6 +20,7 @@ from custody.server.chain.engine import InvalidSpend, verify_transaction
 from custody.server.jobs.outbox import BROADCAST, enqueue
 from custody.server.network.deposits import ChainSnapshot
 from custody.server.proposals.lifecycle import (
+    IS_ENDED,
     TOKEN_KINDS,
     Lifecycle,
     age_in_family,
@@ -241,7 +242,6 @@ def _keep_final(proposal: ProposalRow, transaction: Transaction) -> None:
 IN_FLIGHT = tuple(
     status.value for status in (Status.SIGNED, Status.STALLED, Status.BROADCASTING, Status.REPLACED)
 )
-_ENDED = tuple(sorted(status.value for status in ENDED))
 
 
 def spenders(snapshot: ChainSnapshot) -> set[str]:
@@ -284,7 +284,7 @@ def affected(db: Session, chain: str, snapshot: ChainSnapshot, *, reorganised: b
     by_id = {proposal.id: proposal for each in which for proposal in db.scalars(on_chain.where(each))}
     by_id |= {proposal.id: proposal for proposal in _waiting_and_spent(db, snapshot)}
     for some in chunks(spenders(snapshot)):
-        seen = on_chain.where(ProposalRow.status.in_(_ENDED), ProposalRow.txid_expected.in_(some))
+        seen = on_chain.where(IS_ENDED, ProposalRow.txid_expected.in_(some))
         by_id |= {proposal.id: proposal for proposal in db.scalars(seen)}
     return in_order(db, by_id.values())
 

@@ -12,23 +12,15 @@ from typing import Final
 from sqlalchemy import ColumnElement, case, func, or_, select, text
 from sqlalchemy.orm import Session
 
-from custody.schemas.proposals import ProposalStatus
 from custody.server.audit.checkpoints import SIGNED
 from custody.server.audit.log import AuditLog
 from custody.server.errors import Invalid, NotFound, StateConflict
 from custody.server.jobs.outbox import BROADCAST, open_job
 from custody.server.rules.audit import PLATFORM_CHAIN, Category, Event
 from custody.server.rules.credentials import OPERATOR
+from custody.server.rules.lifecycle import REPLACEABLE
 from custody.server.store import Store
 from custody.server.store.models import AuditEventRow, ChainBlockRow, JobRow, LeaseRow, ProposalRow
-
-# Final statuses are left out: their number only grows.
-UNDER_WAY = (
-    ProposalStatus.PENDING,
-    ProposalStatus.SIGNED,
-    ProposalStatus.STALLED,
-    ProposalStatus.BROADCASTING,
-)
 
 _SIZES: Final = {
     "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
@@ -162,7 +154,8 @@ def job_figures(db: Session, now: datetime) -> tuple[JobFigures, ...]:
 def _proposals(db: Session) -> tuple[ProposalFigures, ...]:
     query = (
         select(ProposalRow.status, func.count(), func.min(ProposalRow.updated_at))
-        .where(ProposalRow.status.in_([status.value for status in UNDER_WAY]))
+        # Final statuses are left out: their number only grows.
+        .where(ProposalRow.status.in_([status.value for status in REPLACEABLE]))
         .group_by(ProposalRow.status)
         .order_by(ProposalRow.status)
     )

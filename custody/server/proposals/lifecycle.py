@@ -42,7 +42,7 @@ Coin = tuple[str, int]
 IS_INPUT = and_(ProposalInputRow.txid == ChainCoinRow.txid, ProposalInputRow.vout == ChainCoinRow.vout)
 log = structlog.get_logger()
 
-_ENDED = tuple(sorted(status.value for status in ENDED))
+IS_ENDED = ProposalRow.status.in_(sorted(status.value for status in ENDED))
 # Those that a newer version may replace: not forwards, which spend no coin of a vault.
 KINDS = frozenset({TxType.SEND, TxType.DEPLOY, TxType.CALL})
 # Their first input identifies the caller, and their change always goes to the vault's first address (CPT-1).
@@ -116,7 +116,7 @@ def holds_coins(proposal: ProposalRow) -> bool:
 
 def holds_coins_clause() -> ColumnElement[bool]:
     """`holds_coins` as SQL."""
-    return or_(ProposalRow.status.not_in(_ENDED), ProposalRow.keeps_coins)
+    return or_(~IS_ENDED, ProposalRow.keeps_coins)
 
 
 def members_of(db: Session, family_id: str) -> list[ProposalRow]:
@@ -297,7 +297,7 @@ def missing_deposits(db: Session, proposal: ProposalRow, coins: Sequence[ChainCo
     missing = {txid for txid, coin in zip(txids, coins, strict=True) if coin is None}
     makers = select(ProposalRow.txid_expected).where(
         ProposalRow.txid_expected.in_(sorted(missing)),
-        ProposalRow.status.not_in(_ENDED),
+        ~IS_ENDED,
         ProposalRow.trouble.is_distinct_from(TroubleKind.COIN_MISSING.value),
     )
     return missing - set(db.scalars(makers))

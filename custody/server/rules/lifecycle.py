@@ -47,26 +47,17 @@ class LifecycleEvent(StrEnum):
 # locks: a reorganisation may bring its coins back.
 ENDED = frozenset({Status.REJECTED, Status.CANCELLED, Status.EXPIRED, Status.INVALIDATED, Status.FAILED})
 # Ended before its transaction reached the network, so far as the platform knew.
-ENDED_UNSENT = frozenset({Status.REJECTED, Status.CANCELLED, Status.EXPIRED, Status.FAILED})
-# A version with a higher fee, or one that sends everything back to the vault, may still replace it.
-REPLACEABLE = frozenset({Status.PENDING, Status.SIGNED, Status.STALLED, Status.BROADCASTING})
+ENDED_UNSENT = ENDED - {Status.INVALIDATED}
 # The final transaction is stored and must reach the network.
 TO_BROADCAST = frozenset({Status.SIGNED, Status.STALLED})
+# Under way: a version with a higher fee, or one that sends everything back to the vault, may still replace
+# it.
+REPLACEABLE = TO_BROADCAST | {Status.PENDING, Status.BROADCASTING}
 # Its signers still need its signatures: it waits for more, or has to be broadcast (again after a
 # reorganisation).
-TO_FINISH = frozenset({Status.PENDING, Status.SIGNED, Status.STALLED, Status.BROADCASTING, Status.CONFIRMED})
+TO_FINISH = REPLACEABLE | {Status.CONFIRMED}
 # The threshold was met: the final transaction exists.
-FINALISED = frozenset(
-    {
-        Status.PROVEN,
-        Status.SIGNED,
-        Status.STALLED,
-        Status.BROADCASTING,
-        Status.CONFIRMED,
-        Status.REPLACED,
-        Status.FAILED,
-    }
-)
+FINALISED = REPLACEABLE - {Status.PENDING} | {Status.PROVEN, Status.CONFIRMED, Status.REPLACED, Status.FAILED}
 # Signatures are out or will be, and its transaction is in no block.
 _UNMINED = (*sorted(REPLACEABLE), Status.REPLACED)
 _SIGNED = (*sorted(TO_BROADCAST), Status.BROADCASTING)
