@@ -13,7 +13,7 @@ open and names what the next part runs in (`In`)::
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
@@ -300,9 +300,7 @@ def run(services: Services, invocation: Invocation, snapshot: PageSnapshot | Non
     """`answer`, for a function that makes another call: a refusal is recorded as its own."""
     one = _Run(services, invocation, snapshot)
     try:
-        if one.scope is None:
-            return EncodedAnswer(one.content(), one.value)
-        with services.idempotency.guard(one.scope):
+        with nullcontext() if one.scope is None else services.idempotency.guard(one.scope):
             return EncodedAnswer(one.content(), one.value)
     except OutdatedDraft as error:
         # Of a read, or of the last try, which prepared in the same transaction.
@@ -318,43 +316,41 @@ def admit(services: Services, caller: Caller) -> None:
     services.calls_by_address.take(caller_at(caller.address))
 
 
+@dataclass(eq=False)
 class _Run:
     """The answer is encoded inside the transaction: an error in it must roll back, and a repeated request
     gets the same bytes.
     """
 
-    def __init__(self, services: Services, invocation: Invocation, snapshot: PageSnapshot | None) -> None:
-        self._services = services
-        self._page = snapshot
-        self._invocation = invocation
-        call, key = invocation.call, invocation.key
-        self.scope = (
-            scope_of(invocation.caller, call.method, invocation.path, key) if key and call.creates else None
-        )
-        self.value: Any = None
-        self._parts = 0
+    services: Services
+    invocation: Invocation
+    page: PageSnapshot | None
+    value: Any = None
+    parts: int = 0
+
+    def __post_init__(self) -> None:
+        call, key = self.invocation.call, self.invocation.key
+        self.scope = scope_of(self.invocation, key) if key and call.creates else None
 
     def content(self) -> bytes:
-        call = self._invocation.call
+        call = self.invocation.call
         if call not in _IN_PARTS:
             with self._open(In.WRITE if call.writes else In.SNAPSHOT) as ctx:
-                encoded = self._once(ctx, partial(make, ctx, call, self._invocation.request))
+                encoded = self._once(ctx, partial(make, ctx, call, self.invocation.request))
                 if isinstance(self.value, Watched):
                     # In the snapshot of the answer: a later commit has a higher revision.
                     revision = read_revision(ctx.db, self.value.workspace_id)
                     self.value = replace(self.value, revision=revision)
                 return encoded
         for tries in range(MAX_TRIES):
-            try:
+            with suppress(OutdatedDraft):
                 return self._part_by_part(tries)
-            except OutdatedDraft:
-                continue
         return self._part_by_part(MAX_TRIES)
 
     def _part_by_part(self, tries: int) -> bytes:
         """At the last try, all up to the write is in the write's transaction, so that it ends in any case."""
         is_last, steps = tries == MAX_TRIES, None
-        part = In.WRITE if is_last else _FIRST[self._invocation.call]
+        part = In.WRITE if is_last else _FIRST[self.invocation.call]
         try:
             while True:
                 with self._open(part, tries) as ctx:
@@ -362,7 +358,7 @@ class _Run:
                         if steps is None:
                             if (known := self._known(ctx)) is not None:
                                 return known
-                            steps = _IN_PARTS[self._invocation.call](ctx, self._invocation.request)
+                            steps = _IN_PARTS[self.invocation.call](ctx, self.invocation.request)
                             part = next(steps)
                             while is_last and part in {In.SNAPSHOT, In.NOTHING}:
                                 part = steps.send(ctx)
@@ -382,8 +378,8 @@ class _Run:
     @contextmanager
     def _open(self, part: In, tries: int = 0) -> Iterator[Ctx]:
         """What a part runs in, once its caller is let in."""
-        services, invocation, page = self._services, self._invocation, self._page
-        self._page = None
+        services, invocation, page = self.services, self.invocation, self.page
+        self.page = None
         if page is not None and part is not In.SNAPSHOT:
             page.end()
             page = None
@@ -393,13 +389,13 @@ class _Run:
         store, writes = services.store, part in {In.WRITE, In.TRIAL}
         opened = store.write() if writes else store.read() if page is None else page.last_reading()
         with suppress(_RolledBack), opened as db:
-            if invocation.call.needs is Auth.SIGNED_IN and (writes or self._parts):
+            if invocation.call.needs is Auth.SIGNED_IN and (writes or self.parts):
                 # An ended session changes and sees nothing. Of a workspace, `enter` checks that.
                 require_session(db, invocation.caller)
             access = let_in(services, db, invocation)
             if invocation.call.second_person and access is not None:
                 require_no_second_person(db, access.organisation_id, invocation.call)
-            self._parts += 1
+            self.parts += 1
             ctx = Ctx(services, invocation.caller, db, access, invocation.ids, tries, invocation.cookie)
             yield ctx
             if part is In.TRIAL:
@@ -409,21 +405,21 @@ class _Run:
         """The answer of the same request, made before."""
         if self.scope is None:
             return None
-        return self._services.idempotency.known(ctx.db, self.scope, canonical(self._invocation.request))
+        return self.services.idempotency.known(ctx.db, self.scope, canonical(self.invocation.request))
 
     def _once(self, ctx: Ctx, effect: Callable[[], Any]) -> bytes:
         if self.scope is None:
             return self._encoded(effect())
-        body = canonical(self._invocation.request)
-        return self._services.idempotency.once(ctx.db, self.scope, body, lambda: self._encoded(effect()))
+        body = canonical(self.invocation.request)
+        return self.services.idempotency.once(ctx.db, self.scope, body, lambda: self._encoded(effect()))
 
     def _encoded(self, value: Any) -> bytes:
-        if self._invocation.check is not None:
-            self._invocation.check(value)
+        if self.invocation.check is not None:
+            self.invocation.check(value)
         self.value = value
         value = value.answer if isinstance(value, Watched) else value
         value = value.items if isinstance(value, Page) else value
-        return self._invocation.call.writer.dump_json(value, by_alias=True)
+        return self.invocation.call.writer.dump_json(value, by_alias=True)
 
 
 @contextmanager
@@ -451,13 +447,13 @@ def make_in_parts(services: Services, caller: Caller, steps: Steps[Answer]) -> A
                 return done.value  # type: ignore[no-any-return]  # StopIteration does not carry the type
 
 
-def scope_of(caller: Caller, method: str, path: str, key: str) -> Scope:
+def scope_of(invocation: Invocation, key: str) -> Scope:
     """Of an ``Idempotency-Key``. Keys of a program are separate from those of its maker and of the maker's
     other programs.
     """
-    service = caller.service
+    caller, service = invocation.caller, invocation.caller.service
     own = key if service is None else f"service account {service.account_id}: {key}"
-    return Scope(caller.user_id, method, path, own)
+    return Scope(caller.user_id, invocation.call.method, invocation.path, own)
 
 
 def record_refusal(
