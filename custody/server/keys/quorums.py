@@ -1,6 +1,6 @@
 """Whether enough signers of a vault remain when a member loses a key, the membership or a permission."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, bindparam, exists, func, select
@@ -68,12 +68,15 @@ def vaults_left_short(db: Session, lost: ColumnElement[bool]) -> list[VaultRow]:
     return sorted(short.values(), key=lambda vault: (vault.created_at, vault.id))
 
 
-def require_quorums(db: Session, user_id: int | None, short: Sequence[VaultRow]) -> None:
-    """Raises StateConflict where ``short`` is not empty, with the names that the user may see (None:
-    all).
+def left_short_by(
+    db: Session, user_id: int | None, lost: ColumnElement[bool], *, is_forced: bool
+) -> list[str]:
+    """The ids of `vaults_left_short`, of which there are any only where the change is forced. Raises
+    StateConflict else, with the names that the user may see (None: all).
     """
-    if not short:
-        return
+    short = vaults_left_short(db, lost)
+    if is_forced or not short:
+        return [vault.id for vault in short]
     seen = {vault.workspace_id for vault in short}
     if user_id is not None:
         seen = workspaces_where(db, user_id, VAULT_VIEWERS)

@@ -19,7 +19,7 @@ from custody.server.errors import (
     StateConflict,
 )
 from custody.server.keys.calls import key_shape
-from custody.server.keys.quorums import SHORT, require_quorums, vaults_left_short, workspaces_where
+from custody.server.keys.quorums import SHORT, left_short_by, workspaces_where
 from custody.server.people.staff import membership_of
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import OPERATOR, PLATFORM, Caller
@@ -66,9 +66,8 @@ def revoke_key(ctx: Ctx, request: wire.RevokeKeyRequest) -> wire.Key:
         return key_shape(db, key)
     if key.revoked_reason == "lost":
         raise StateConflict("The key was marked lost, and that is final.")
-    short = vaults_left_short(db, VaultSignerRow.key_id == key.id)
-    if not request.force:
-        require_quorums(db, None if caller is OPERATOR else caller.user_id, short)
+    sees = None if caller is OPERATOR else caller.user_id
+    short = left_short_by(db, sees, VaultSignerRow.key_id == key.id, is_forced=request.force)
     key.status, key.revoked_reason, key.updated_at = "revoked", request.reason, ctx.now
     db.flush()
     if request.reason == "lost":
@@ -76,8 +75,7 @@ def revoke_key(ctx: Ctx, request: wire.RevokeKeyRequest) -> wire.Key:
     tell_revoked(ctx.tools.audit.events, db, key)
     facts = {"key": key.id, "user": key.user_id, "reason": key.revoked_reason}
     # In no workspace's log, wherever a second person confirmed it: a key is its owner's.
-    short_vaults = [vault.id for vault in short]
-    ctx.tools.audit.record(db, caller, REVOKED, None, **facts, short_vaults=short_vaults)
+    ctx.tools.audit.record(db, caller, REVOKED, None, **facts, short_vaults=short)
     return key_shape(db, key)
 
 

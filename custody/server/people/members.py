@@ -29,7 +29,7 @@ from custody.schemas.users import (
 )
 from custody.server.calls import Ctx, serves
 from custody.server.errors import NotFound
-from custody.server.keys.quorums import SHORT, require_quorums, vaults_left_short
+from custody.server.keys.quorums import SHORT, left_short_by
 from custody.server.people.invitations import withdraw_offer
 from custody.server.people.people import (
     MEMBER_ADDED,
@@ -52,7 +52,7 @@ from custody.server.rules.roles import Staff, require_administrators, require_re
 from custody.server.second_person.requirement import require_two
 from custody.server.shown import shape_of, shown
 from custody.server.sign_in.identity_providers import end_link
-from custody.server.store.models import KeyRow, MembershipRow, RoleRow, UserRow, VaultRow
+from custody.server.store.models import KeyRow, MembershipRow, RoleRow, UserRow
 
 ROLE_CHANGED = Event("MEMBER_ROLE_CHANGED", "changed the role of {user} from {role} to {new_role}" + SHORT)
 _SAYS_MORE: Final = SHORT + "[; their programs were revoked: {accounts}]"
@@ -101,7 +101,7 @@ def change_user_role(ctx: Ctx, request: ChangeUserRoleRequest) -> Member:
     member = _member(ctx, request.user_uuid)
     payload = {"user_id": request.user_uuid, "role_id": role.id}
     facts = {"user": request.user_uuid, "role": role_before, "new_role": role.id}
-    ctx.event(ROLE_CHANGED, payload, **facts, short_vaults=[vault.id for vault in short])
+    ctx.event(ROLE_CHANGED, payload, **facts, short_vaults=short)
     return member
 
 
@@ -138,24 +138,22 @@ def _end(ctx: Ctx, membership: MembershipRow, event: Event, *, is_forced: bool) 
         {"user_id": user_id},
         user=user_id,
         role=membership.role_id,
-        short_vaults=[vault.id for vault in short],
+        short_vaults=short,
         accounts=list(ended),
     )
 
 
 def _vaults_short(
     ctx: Ctx, membership: MembershipRow, before: Staff, after: Staff, *, is_forced: bool
-) -> list[VaultRow]:
+) -> list[str]:
     """The vaults that a forced change leaves with too few signers. Raises LastAdmin, StateConflict."""
     require_administrators(before, after)
     require_owner(ctx.db, membership.workspace_id, before, after)
     role_after = after.members.get(membership.user_id)
     if role_after is not None and PermissionName.PAYMENT_APPROVE in after.roles[role_after]:
         return []
-    short = vaults_left_short(ctx.db, MembershipRow.id == membership.id)
-    if not is_forced:
-        require_quorums(ctx.db, ctx.caller.user_id, short)
-    return short
+    lost = MembershipRow.id == membership.id
+    return left_short_by(ctx.db, ctx.caller.user_id, lost, is_forced=is_forced)
 
 
 _MEMBERS = (

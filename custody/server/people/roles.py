@@ -30,7 +30,7 @@ from custody.schemas.roles import (
 )
 from custody.server.calls import Ctx, serves
 from custody.server.errors import PolicyUnavailable, StateConflict
-from custody.server.keys.quorums import SHORT, require_quorums, vaults_left_short
+from custody.server.keys.quorums import SHORT, left_short_by
 from custody.server.limits.calls import policy_fields, read_amount
 from custody.server.people.staff import (
     count_members,
@@ -141,13 +141,11 @@ def remove_permission_from_role(ctx: Ctx, request: RemovePermissionRequest) -> R
     after = before.with_role(role.id, carried - {request.rule_name})
     require_administrators(before, after)
     require_owner(ctx.db, ctx.access.workspace_id, before, after)
-    is_approval = request.rule_name is PermissionName.PAYMENT_APPROVE
-    short = vaults_left_short(ctx.db, MembershipRow.role_id == role.id) if is_approval else []
-    if not request.force:
-        require_quorums(ctx.db, ctx.caller.user_id, short)
+    short, lost = list[str](), MembershipRow.role_id == role.id
+    if request.rule_name is PermissionName.PAYMENT_APPROVE:
+        short = left_short_by(ctx.db, ctx.caller.user_id, lost, is_forced=request.force)
     ctx.db.delete(ctx.db.get_one(RolePermissionRow, (role.id, request.rule_name.value)))
-    left_short = [vault.id for vault in short]
-    return _changed(ctx, role, REMOVED, rights=[request.rule_name], short_vaults=left_short)
+    return _changed(ctx, role, REMOVED, rights=[request.rule_name], short_vaults=short)
 
 
 def _here(ctx: Ctx) -> list[RoleRow]:
