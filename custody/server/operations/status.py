@@ -7,9 +7,9 @@ A job's payload is never shown: it contains addresses and texts (P49).
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, case, func, or_, select, text
+from sqlalchemy import ColumnElement, Select, case, func, or_, select, text
 from sqlalchemy.orm import Session
 
 from custody.server.audit.checkpoints import SIGNED
@@ -137,7 +137,7 @@ def read_figures(db: Session, now: datetime) -> StatusFigures:
 
 def job_figures(db: Session, now: datetime) -> tuple[JobFigures, ...]:
     state = _state_at(now)
-    query = (
+    query: Select[*tuple[Any, ...]] = (
         select(
             JobRow.kind,
             *(func.count().filter(state == each.value) for each in JobState),
