@@ -171,7 +171,7 @@ ROWS = (
     Row("GET", "/account/keys/{key_id}/revoke", revoke_page),
     form(
         "/account/keys/{key_id}/revoke", REVOKE_KEY, revoke_page, "The key is revoked.", to=ACCOUNT,
-        review=review_revoke, steps_up=True, given=lambda page: {"reason": _reason(page)},
+        review=review_revoke, given=lambda page: {"reason": _reason(page)},
     ),
     Row("GET", "/account/purchases", purchases),
 )  # fmt: skip

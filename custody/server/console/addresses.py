@@ -277,7 +277,7 @@ _IMPORT = _HERE + "/import"
 ROWS = (
     Row("GET", _IMPORT, import_page),
     Row(
-        "POST", _IMPORT, import_lines, again=import_page, review=review_import, steps_up=True, has_file=True,
+        "POST", _IMPORT, import_lines, again=import_page, review=review_import, has_file=True,
         acts=(ADD_WHITELIST_ADDRESS, RENAME_WHITELIST_ADDRESS),
     ),
     Row("GET", _HERE, addresses),
@@ -285,17 +285,15 @@ ROWS = (
     form(
         _HERE, ADD_WHITELIST_ADDRESS, addresses, "The address is in the book.", to="addresses", asks="Add",
         warns="Compare the address with its owner, over another channel than the one it came by.",
-        steps_up=True,
     ),
     Row("GET", _HERE + "/export", export),
     Row("GET", _ONE, entry_page),
     form(
         _ONE + "/name", RENAME_WHITELIST_ADDRESS, entry_page, "The name is changed.", asks="Change the name",
-        steps_up=True,
     ),
     form(
         _ONE + "/remove", REMOVE_WHITELIST_ADDRESS, entry_page, "The address is removed.", to="addresses",
-        asks="Remove", steps_up=True,
+        asks="Remove",
         warns="A vault that pays only the address book no longer pays it. Tokens' whitelists do not change.",
     ),
 )  # fmt: skip

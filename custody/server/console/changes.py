@@ -110,6 +110,6 @@ ROWS = (
     form(
         _HERE + "/rule", UPDATE_SECOND_PERSON_RULE, changes,
         lambda rule: f"The rule is {'on' if rule.is_on else 'off'}.", asks="Change the rule",
-        warns=_warning, steps_up=True, given=_rule,
+        warns=_warning, given=_rule,
     ),
 )  # fmt: skip

@@ -147,7 +147,7 @@ ROWS = (
     ),
     form(
         _HERE + "/new", CREATE_WORKSPACE, workspace, "The workspace is made. You administer it.",
-        to="/console/w/{0.workspace_info.uid}/", asks="Make the workspace", steps_up=True, given=_new,
+        to="/console/w/{0.workspace_info.uid}/", asks="Make the workspace", given=_new,
         warns="Its network cannot be changed later.",
     ),
     Row("GET", "/onboarding", onboarding),

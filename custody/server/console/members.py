@@ -89,12 +89,12 @@ ROWS = (
     form(
         _HERE + "/invite", INVITE_TO_WORKSPACE, members, "The invitation is on its way.", asks="Invite",
         warns="Anyone who reads that mailbox can accept it. The invitation is open for seven days.",
-        bound=_what_it_may_do, steps_up=True, given=lambda page: {"workspace_context": page.workspace.id},
+        bound=_what_it_may_do, given=lambda page: {"workspace_context": page.workspace.id},
     ),
     form(_HERE + "/revoke", REVOKE_INVITE, members, "The invitation is taken back."),
     form(
         _HERE + "/add", ADD_WORKSPACE_TO_USER, members, "The person is a member now.", asks="Add",
-        bound=_what_a_colleague_may_do, steps_up=True, given=_added,
+        bound=_what_a_colleague_may_do, given=_added,
     ),
     Row("GET", _LEAVE, leaving),
     form(
@@ -104,11 +104,10 @@ ROWS = (
     Row("GET", _ONE, member_page),
     form(
         _ONE + "/role", CHANGE_USER_ROLE, member_page, "The role is changed.", to="members",
-        asks="Change the role", warns=AT_ONCE, steps_up=True,
-        beside=_current_role, bound=_what_it_may_do,
+        asks="Change the role", warns=AT_ONCE, beside=_current_role, bound=_what_it_may_do,
     ),
     form(
         _ONE + "/remove", REMOVE_USER_FROM_WORKSPACE, member_page, "The member is removed.", to="members",
-        asks="Remove", warns=AT_ONCE, beside=_current_role, steps_up=True,
+        asks="Remove", warns=AT_ONCE, beside=_current_role,
     ),
 )  # fmt: skip

@@ -128,13 +128,13 @@ ROWS = (
     Row("GET", _HERE + "/new", new_page),
     form(
         _HERE + "/new", CREATE_SERVICE_ACCOUNT, new_page, "The account is made. Make its secret.",
-        to="programs/{0.service_account_id}", asks="Make the account", steps_up=True, given=_typed,
+        to="programs/{0.service_account_id}", asks="Make the account", given=_typed,
         warns="It acts in your name, with these of your rights, and within your limits.",
     ),
     Row("GET", _ONE, program_page),
     form(
         _ONE + "/change", UPDATE_SERVICE_ACCOUNT, program_page, "The account is changed.",
-        asks="Change the account", steps_up=True, given=_typed,
+        asks="Change the account", given=_typed,
     ),
     form(
         _ONE + "/secret", ISSUE_SERVICE_SECRET, program_page, "", asks="Make a new secret",
@@ -147,19 +147,19 @@ ROWS = (
     Row("GET", _HOOKS, webhooks),
     Row("GET", _HOOKS + "/new", new_hook_page),
     form(
-        _HOOKS + "/new", CREATE_WEBHOOK, new_hook_page, "", asks="Make the webhook", steps_up=True,
+        _HOOKS + "/new", CREATE_WEBHOOK, new_hook_page, "", asks="Make the webhook",
         warns="Its program will read amounts and addresses.", given=lambda page: {"kinds": _kinds(page)},
         shows="webhooks/secret.html",
     ),
     Row("GET", _HOOK, webhook_page),
     form(
         _HOOK + "/change", UPDATE_WEBHOOK, webhook_page, "The webhook is changed.", asks="Change it",
-        warns=lambda page: TWO_SECRETS if page.form.one("do") == "rotate" else "", steps_up=True,
-        given=_change, shows="webhooks/secret.html",
+        warns=lambda page: TWO_SECRETS if page.form.one("do") == "rotate" else "", given=_change,
+        shows="webhooks/secret.html",
     ),
     form(
         _HOOK + "/delete", DELETE_WEBHOOK, webhook_page, "The webhook is deleted.", to="webhooks",
-        asks="Delete", warns="The log of its deliveries goes with it.", steps_up=True,
+        asks="Delete", warns="The log of its deliveries goes with it.",
     ),
     form(_HOOK + "/test", TEST_WEBHOOK, webhook_page, "A test is on its way: see the deliveries."),
     form(_HOOK + "/redeliver", REDELIVER_WEBHOOK, webhook_page, "It is sent once more."),

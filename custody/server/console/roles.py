@@ -98,28 +98,23 @@ ROWS = (
     Row("GET", _HERE, roles),
     Row("GET", _HERE + "/new", new_role_page),
     form(
-        _HERE + "/new", CREATE_ROLE, new_role_page, "The role is made.", asks="Make the role", steps_up=True,
+        _HERE + "/new", CREATE_ROLE, new_role_page, "The role is made.", asks="Make the role",
         given=lambda page: role_limit(page, "transaction_limit"),
     ),
     Row("GET", _ONE, role_page),
-    form(
-        _ONE + "/name", UPDATE_ROLE, role_page, "The name is changed.", asks="Change the name", steps_up=True,
-    ),
-    form(
-        _ONE + "/delete", DELETE_ROLE, role_page, "The role is deleted.", to="roles", asks="Delete",
-        steps_up=True,
-    ),
+    form(_ONE + "/name", UPDATE_ROLE, role_page, "The name is changed.", asks="Change the name"),
+    form(_ONE + "/delete", DELETE_ROLE, role_page, "The role is deleted.", to="roles", asks="Delete"),
     form(
         _ONE + "/add", ADD_PERMISSION_TO_ROLE, role_page, "The permission is added.", asks="Add it",
-        warns=_holders, steps_up=True,
+        warns=_holders,
     ),
     form(
         _ONE + "/take", REMOVE_PERMISSION_FROM_ROLE, role_page, "The permission is taken away.",
-        asks="Take it away", warns=_holders, steps_up=True,
+        asks="Take it away", warns=_holders,
     ),
     form(
         _ONE + "/limit", UPDATE_ROLE_POLICIES, role_page, "The limit is changed.", asks="Change the limit",
-        warns=_holders, in_force=_limit_in_force, steps_up=True,
+        warns=_holders, in_force=_limit_in_force,
         given=lambda page: role_limit(page, "new_transaction_limit"),
     ),
 )  # fmt: skip

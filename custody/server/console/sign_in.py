@@ -319,7 +319,7 @@ ROWS = (
     Row("GET", _PROVIDER, provider_page),
     form(
         _PROVIDER + "/set", UPDATE_IDENTITY_PROVIDER, provider_page, "The identity provider is set.",
-        asks="Set it", steps_up=True,
+        asks="Set it",
         given=lambda page: {name: page.form.one(name).strip() for name in ("issuer", "client_id")},
         warns="Another issuer or client is another provider: links and sessions of the current one end.",
     ),
@@ -330,7 +330,7 @@ ROWS = (
     ),
     form(
         _PROVIDER + "/remove", REMOVE_IDENTITY_PROVIDER, provider_page, "The identity provider is removed.",
-        asks="Remove", steps_up=True,
+        asks="Remove",
         warns="Its sessions and links end. Members sign in with their own passwords from then on.",
     ),
     form(

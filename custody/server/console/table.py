@@ -73,7 +73,8 @@ class Row:
     first. ``steps_up``: it asks for the second factor again. ``is_open``: without a sign-in. ``has_file``:
     its form may send one.
 
-    ``acts``: the declared calls of which its form makes one; they say whether it needs a second person.
+    ``acts``: the declared calls of which its form makes one; they say whether it needs a second person, and
+    what may need one asks for the second factor, too.
     """
 
     method: Literal["GET", "POST"]
@@ -286,7 +287,8 @@ def _answer(row: Row, page: PageContext) -> Response:
             session.require_own_form(page.held, page.form.one("form_token"))
         if page.form.ticked("back") and row.again is not None:
             return row.again(page)
-        between = page_before(page, row.review, steps_up=row.steps_up)
+        steps_up = row.steps_up or any(call.second_person for call in row.acts)
+        between = page_before(page, row.review, steps_up=steps_up)
         return row.view(page) if between is None else between
     except WaitsForSecondPerson:
         return page.redirect(

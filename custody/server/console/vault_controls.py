@@ -150,12 +150,12 @@ ROWS = (
     Row("GET", f"{_VAULT}/limits", limits),
     form(
         f"{_VAULT}/limits", UPDATE_VAULT, limits, "The limit is changed.", asks="Change the limit",
-        warns=_warning_of_limit, beside=_used, in_force=_limit, steps_up=True, given=vault_limit,
+        warns=_warning_of_limit, beside=_used, in_force=_limit, given=vault_limit,
     ),
     Row("GET", f"{_VAULT}/controls", controls),
     form(
         f"{_VAULT}/controls", UPDATE_VAULT_CONTROLS, controls, "The controls are changed.",
-        asks="Change the controls", in_force=_in_force, steps_up=True,
+        asks="Change the controls", in_force=_in_force,
         warns="They apply to the next proposal, and to the next approval of those that wait.",
     ),
     Row("GET", f"{_VAULT}/freeze", freeze_page),
@@ -172,7 +172,7 @@ ROWS = (
     Row("GET", f"{_VAULT}/signers/{{key_id}}/lost", lost_page),
     form(
         f"{_VAULT}/signers/{{key_id}}/lost", REVOKE_KEY, lost_page, "The key is marked as lost.",
-        to="vaults/{vault_id}", asks="Mark it as lost", steps_up=True, given=_lost,
+        to="vaults/{vault_id}", asks="Mark it as lost", given=_lost,
         beside=lambda page: (("Signer", _signer_name(page)),),
         warns="It approves nothing any more, in any vault, and its approvals of pending proposals no longer "
         "count. This is final: a device that is found again is registered as a new key, for new vaults.",

@@ -140,7 +140,7 @@ ROWS = (
     Row("GET", _REPLACE, replacement),
     form(
         _REPLACE, REPLACE_VAULT, replacement, "The vault is replaced.", to="vaults/{vault_id}/replace",
-        asks="Replace it", beside=_what_leads_here, steps_up=True, given=typed_policy,
+        asks="Replace it", beside=_what_leads_here, given=typed_policy,
         warns="Another manager of the workspace confirms it. Then the coins move to the new vault alone, "
         "beside every limit, and the old one pays nothing else. This is final.",
     ),
