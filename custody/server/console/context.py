@@ -396,11 +396,12 @@ class PageContext:
 
     def render(self, template: str, **context: object) -> Response:
         """A whole page, with what was typed and, for a refused form, why."""
-        words, clear = said(self.request)
+        words = said(self.request)
         status = HTTPStatus.OK if self.problem is None else self.problem.code.status
         html = TEMPLATES.render(template, **{**self._frame(), "said": words, **context})
         response = Response(html, status.value, HEADERS, HTML)
-        clear(response)
+        if words:
+            say(self.request, response, "")
         return response
 
     def render_part(self, live: Live, **context: object) -> Response:

@@ -4,10 +4,9 @@ The tokens of a sign-in are those of `/auth`: sessions are listed, ended and ren
 """
 
 import hmac
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final, Literal
+from typing import Final
 from urllib.parse import quote, unquote
 
 from starlette.requests import Request
@@ -25,14 +24,14 @@ from custody.server.services import Services
 from custody.server.sign_in.access_tokens import caller_of
 from custody.server.sign_in.sessions import renew_session
 from custody.server.store.store import PageSnapshot
-from custody.server.web.http import address_of, is_secure
+from custody.server.web.http import NO_TIME, address_of, cookie_name, is_secure, set_cookie
 from custody.server.web.problems import trace_id_of
 
 # A browser that was idle for this long asks for the password again.
 IDLE: Final = timedelta(hours=12)
 # Two tokens and a sid: a longer cookie is not ours.
 _MAX_COOKIE: Final = 600
-_SAID_SECONDS: Final = 60
+_SAID_LIFETIME: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class BrowserSession:
 
     @classmethod
     def read(cls, request: Request) -> "BrowserSession | None":
-        parts = request.cookies.get(_name("session", request), "")[:_MAX_COOKIE].split(".")
+        parts = cookie(request, "session").split(".")
         return cls(*parts) if len(parts) == 3 and all(parts) else None
 
     @property
@@ -55,7 +54,7 @@ class BrowserSession:
 
     def keep(self, request: Request, response: Response) -> None:
         value = f"{self.access}.{self.sid}.{self.refresh}"
-        set_cookie(request, response, "session", value, int(IDLE.total_seconds()))
+        set_cookie(request, response, "session", value, IDLE)
 
 
 def authenticate(
@@ -102,53 +101,14 @@ def require_own_form(held: BrowserSession, form_token: str) -> None:
         raise StateConflict(sentence, hint="Look at it, and send it again.")
 
 
-def forget(request: Request, response: Response) -> None:
-    response.delete_cookie(
-        _name("session", request), path="/", httponly=True, samesite="strict", secure=is_secure(request)
-    )
-
-
 def say(request: Request, response: Response, words: str) -> None:
-    """One sentence for the next page: what was done."""
-    set_cookie(request, response, "said", quote(words), _SAID_SECONDS)
+    """One sentence for the next page: what was done. No words: it was shown."""
+    set_cookie(request, response, "said", quote(words), _SAID_LIFETIME if words else NO_TIME)
 
 
-def said(request: Request) -> tuple[str, Callable[[Response], None]]:
-    """That sentence, and what clears it in the response that shows it."""
-    name = _name("said", request)
-    words = unquote(request.cookies.get(name, ""))
-
-    def clear(response: Response) -> None:
-        if words:
-            response.delete_cookie(name, path="/", secure=is_secure(request))
-
-    return words, clear
+def said(request: Request) -> str:
+    return unquote(request.cookies.get(cookie_name(request, "said"), ""))
 
 
 def cookie(request: Request, name: str) -> str:
-    return request.cookies.get(_name(name, request), "")[:_MAX_COOKIE]
-
-
-def set_cookie(
-    request: Request,
-    response: Response,
-    name: str,
-    value: str,
-    seconds: int,
-    same_site: Literal["lax", "strict"] = "strict",
-) -> None:
-    """``lax``: the browser also sends it when another site links here, as an identity provider does."""
-    response.set_cookie(
-        _name(name, request),
-        value,
-        max_age=seconds,
-        path="/",
-        httponly=True,
-        samesite=same_site,
-        secure=is_secure(request),
-    )
-
-
-def _name(name: str, request: Request) -> str:
-    """`__Host-`: no other host of the domain can set it (RFC 6265bis, section 4.1.3.2). It needs https."""
-    return f"__Host-custody-{name}" if is_secure(request) else f"custody-{name}"
+    return request.cookies.get(cookie_name(request, name), "")[:_MAX_COOKIE]

@@ -2,6 +2,7 @@
 identity provider: signing in through it, linking an account to it, and its settings.
 """
 
+from datetime import timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -43,12 +44,13 @@ from custody.server.sign_in.identity_providers import (
 )
 from custody.server.sign_in.passkeys import Assertion
 from custody.server.sign_in.sessions import another_code, finish_sign_in
+from custody.server.web.http import set_cookie
 
 # As the owner's list of sessions shows it.
 DEVICE = "Console"
 ACCOUNT: Final = "/console/account"
 # How long a browser offers the provider whose code was typed last.
-REMEMBERED_SECONDS: Final = 365 * 24 * 3600
+REMEMBERED: Final = timedelta(days=365)
 _INVITATIONS = ("/invitations/", "/console/invitations/")
 
 
@@ -138,7 +140,7 @@ def sign_out(page: PageContext) -> Response:
     page.act(LOGOUT)
     page.held = None
     response = page.redirect(SIGN_IN, "You are signed out.")
-    session.forget(page.request, response)
+    set_cookie(page.request, response, "session")
     return response
 
 
@@ -217,8 +219,7 @@ def _leave(page: PageContext, leaving: ProviderRedirect, provider_id: str) -> Re
     """
     response = page.render("identity/onward.html", url=leaving.url, words=f"You go on to {leaving.issuer}.")
     value = f"{leaving.token}.{provider_id}"
-    seconds = int(IDENTITY_FLOW_LIFETIME.total_seconds())
-    session.set_cookie(page.request, response, "leaving", value, seconds, "lax")
+    set_cookie(page.request, response, "leaving", value, IDENTITY_FLOW_LIFETIME, same_site="lax")
     return response
 
 
@@ -231,9 +232,9 @@ def callback(page: PageContext) -> Response:
     target, tokens = page.make_in_parts(identity_providers.finish(organisation_id, token, back))
     words = "Your account is linked." if tokens is None else "You are signed in."
     response = page.render("identity/onward.html", url=target, words=words)
-    session.set_cookie(page.request, response, "leaving", "", 0, "lax")
+    set_cookie(page.request, response, "leaving")
     if provider_id:
-        session.set_cookie(page.request, response, "organisation", provider_id, REMEMBERED_SECONDS, "lax")
+        set_cookie(page.request, response, "organisation", provider_id, REMEMBERED, same_site="lax")
     if tokens is not None:
         held = session.BrowserSession(tokens.token, tokens.sid, tokens.refresh_token)
         held.keep(page.request, response)

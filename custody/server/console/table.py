@@ -47,7 +47,7 @@ from custody.server.errors import (
     Unauthenticated,
     fault,
 )
-from custody.server.web.http import services_of
+from custody.server.web.http import services_of, set_cookie
 
 SIGN_IN: Final = "/console/sign-in"
 # A payment of a hundred recipients, each with an address and an amount.
@@ -340,7 +340,7 @@ def _to_sign_in(request: Request) -> Response:
     target = f"{SIGN_IN}?next={path}" if request.method == "GET" and own_path(path) == path else SIGN_IN
     response = RedirectResponse(target, HTTPStatus.SEE_OTHER.value, HEADERS)
     if came:
-        session.forget(request, response)
+        set_cookie(request, response, "session")
     return response
 
 

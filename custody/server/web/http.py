@@ -1,9 +1,8 @@
-"""What is read of a request, the headers of a list in pages, and the cookie that renews a session of the
-API's.
-"""
+"""What is read of a request, the headers of a list in pages, and cookies."""
 
 import json
-from typing import Any, Final
+from datetime import timedelta
+from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
 from pydantic import BaseModel
@@ -11,13 +10,11 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
-from custody.schemas.auth import REFRESH_COOKIE
 from custody.schemas.call import Page
-from custody.server.rules.credentials import REFRESH_LIFETIME
 from custody.server.services import Services
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-PATH: Final = "/auth"
+NO_TIME: Final = timedelta()
 
 
 def page_headers(path: str, query: BaseModel, page: Page[Any], key: str) -> dict[str, str]:
@@ -84,22 +81,35 @@ def _plain(number: str) -> float:
     return float(number)
 
 
-def set_refresh_token(request: Request, response: Response, token: str) -> None:
+def set_cookie(
+    request: Request,
+    response: Response,
+    name: str,
+    value: str = "",
+    lifetime: timedelta = NO_TIME,
+    *,
+    path: str = "/",
+    same_site: Literal["lax", "strict"] = "strict",
+) -> None:
+    """Of no lifetime: the browser deletes it. ``lax``: it also sends it when another site links here, as an
+    identity provider does.
+    """
     response.set_cookie(
-        REFRESH_COOKIE,
-        token,
-        max_age=int(REFRESH_LIFETIME.total_seconds()),
-        path=PATH,
+        cookie_name(request, name) if path == "/" else name,
+        value,
+        max_age=int(lifetime.total_seconds()),
+        path=path,
         httponly=True,
-        samesite="strict",
+        samesite=same_site,
         secure=is_secure(request),
     )
 
 
-def delete_refresh_token(request: Request, response: Response) -> None:
-    response.delete_cookie(
-        REFRESH_COOKIE, path=PATH, httponly=True, samesite="strict", secure=is_secure(request)
-    )
+def cookie_name(request: Request, name: str) -> str:
+    """Of one for every path. `__Host-`: no other host of the domain can set it (RFC 6265bis, section
+    4.1.3.2). It needs https.
+    """
+    return f"__Host-custody-{name}" if is_secure(request) else f"custody-{name}"
 
 
 def is_secure(request: Request) -> bool:

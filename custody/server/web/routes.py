@@ -39,17 +39,16 @@ from custody.server.errors import (
     TokenExpired,
     Unauthenticated,
 )
-from custody.server.rules.credentials import Caller, anybody, is_secret
+from custody.server.rules.credentials import REFRESH_LIFETIME, Caller, anybody, is_secret
 from custody.server.sign_in.access_tokens import CONSOLE_ALONE, caller_of
 from custody.server.store.store import PageSnapshot
 from custody.server.web.http import (
     JsonRequest,
     address_of,
     announces_more,
-    delete_refresh_token,
     page_headers,
     services_of,
-    set_refresh_token,
+    set_cookie,
 )
 from custody.server.web.long_poll import DOCUMENTED, answer_in_time
 from custody.server.web.problems import trace_id_of
@@ -59,6 +58,7 @@ MAX_TOKEN_CHARACTERS = 200
 # The server takes as much of any body before anybody reads it (uvicorn's HIGH_WATER_LIMIT); `web.listen`
 # bounds how long each may take, and how many there are.
 SMALL_BODY_BYTES = 64 * 1024
+REFRESH_PATH = "/auth"
 IdempotencyKey = Annotated[
     str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
 ]
@@ -186,9 +186,10 @@ def _answering(call: Call[Any, Any]) -> Callable[..., Any]:
         headers = {} if page is None else page_headers(invocation.path, invocation.request, page, call.key)
         response = Response(answered.content, media_type="application/json", headers=headers)
         if isinstance(value, LoginResponse | RefreshResponse) and value.refresh_token:
-            set_refresh_token(request, response, value.refresh_token)
+            renewal = value.refresh_token, REFRESH_LIFETIME
+            set_cookie(request, response, REFRESH_COOKIE, *renewal, path=REFRESH_PATH)
         if call is LOGOUT:
-            delete_refresh_token(request, response)
+            set_cookie(request, response, REFRESH_COOKIE, path=REFRESH_PATH)
         return response
 
     async def respond_in_time(request: Request, body: Any = None, **given: Any) -> Response:
