@@ -3,7 +3,7 @@
 import json
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -55,31 +55,25 @@ def serve_command(
     state: Path, listen: str, port_file: Path | None, behind_proxy: bool, workers: bool, metrics: str | None
 ) -> None:
     """Serve the platform until SIGINT or SIGTERM."""
-    from custody.server.cli.logs import log_stop
     from custody.server.web.listen import ListenAddress, bind, serve
 
-    _begin_log("serve", state)
-
-    with platform_at(state, new=True, is_server=True, with_workers=workers) as platform:
+    with _process("serve", state, metrics, works=workers) as platform:
         background = platform.background
 
         def stop() -> None:
             platform.services.tools.changes.close()
             background.stop_taking()
 
-        with _its_only_process(platform, state), _metrics(platform, metrics):
-            listener = bind(ListenAddress.parse(listen), behind_proxy=behind_proxy)
-            platform.asgi.state.behind_proxy = behind_proxy
-            serve(
-                platform.asgi,
-                listener,
-                behind_proxy=behind_proxy,
-                on_ready=partial(_announce, "Serving on", port_file),
-                on_stop=stop,
-                is_over=lambda: background.is_outdated,
-            )
-        _say_if_outdated(platform)
-    log_stop("serve")
+        listener = bind(ListenAddress.parse(listen), behind_proxy=behind_proxy)
+        platform.asgi.state.behind_proxy = behind_proxy
+        serve(
+            platform.asgi,
+            listener,
+            behind_proxy=behind_proxy,
+            on_ready=partial(_announce, "Serving on", port_file),
+            on_stop=stop,
+            is_over=lambda: background.is_outdated,
+        )
 
 
 @click.command("worker")
@@ -91,20 +85,38 @@ def serve_command(
 @metrics_option
 def worker_command(state: Path, health: str | None, port_file: Path | None, metrics: str | None) -> None:
     """Do the platform's jobs, without answering requests, until SIGINT or SIGTERM."""
-    from custody.server.cli.logs import log_stop
-    from custody.server.web.listen import CannotListen, ListenAddress
+    from custody.server.web.listen import ListenAddress
 
-    _begin_log("worker", state)
-    with platform_at(state, new=True, is_server=True, with_workers=True) as platform:
-        if platform.background.has_embedded_chain:
+    with _process("worker", state, metrics, works=True) as platform:
+        if health is None:
+            _work(platform)
+        else:
+            _work_in_sight(platform, ListenAddress.parse(health), port_file)
+
+
+@contextmanager
+def _process(command: str, state: Path, metrics: str | None, *, works: bool) -> "Iterator[Platform]":
+    """The platform of a process that answers requests (``serve``) or does jobs, with its log and its metrics.
+    Raises CannotListen.
+    """
+    from custody.server.cli.logs import log_as_json, log_start, log_stop
+    from custody.server.settings import Settings
+    from custody.server.web.listen import CannotListen, only_server
+
+    with refusals():
+        settings = Settings(state=state)
+        log_as_json(settings.log_level)
+        log_start(command, settings)
+    with platform_at(state, new=True, is_server=True, with_workers=works) as platform:
+        background = platform.background
+        if background.has_embedded_chain and not (works and command == "serve"):
             raise CannotListen(_EMBEDDED, _SEVERAL)
-        with _metrics(platform, metrics):
-            if health is None:
-                _work(platform)
-            else:
-                _work_in_sight(platform, ListenAddress.parse(health), port_file)
-        _say_if_outdated(platform)
-    log_stop("worker")
+        lock = only_server(state) if background.has_embedded_chain else nullcontext()
+        with lock, _metrics(platform, metrics):
+            yield platform
+        if background.is_outdated:
+            fail("A newer version of the platform has migrated the database.", "Start that version.")
+    log_stop(command)
 
 
 def _announce(words: str, port_file: Path | None, address: "ListenAddress") -> None:
@@ -144,21 +156,6 @@ def _work_in_sight(platform: "Platform", address: "ListenAddress", port_file: Pa
 
 
 @contextmanager
-def _its_only_process(platform: "Platform", state: Path) -> Iterator[None]:
-    """With an embedded chain, makes sure that this is the platform's only process. Raises CannotListen."""
-    from custody.server.web.listen import CannotListen, only_server
-
-    background = platform.background
-    if not background.has_embedded_chain:
-        yield
-        return
-    if not background.settings.with_workers:
-        raise CannotListen(_EMBEDDED, _SEVERAL)
-    with only_server(state):
-        yield
-
-
-@contextmanager
 def _metrics(platform: "Platform", address: str | None) -> Iterator[None]:
     if address is None:
         yield
@@ -170,11 +167,6 @@ def _metrics(platform: "Platform", address: str | None) -> Iterator[None]:
     with serving_metrics(ListenAddress.parse(address), meters.registry) as bound:
         say(f"Metrics on {bound.url}/metrics")
         yield
-
-
-def _say_if_outdated(platform: "Platform") -> None:
-    if platform.background.is_outdated:
-        fail("A newer version of the platform has migrated the database.", "Start that version.")
 
 
 @click.command("openapi")
@@ -229,13 +221,3 @@ def _ask_chain(state: Path, question: dict[str, Any]) -> dict[str, Any]:
             "Check its name, and that you are the user who runs the server.",
             Exit.STATE,
         )
-
-
-def _begin_log(command: str, state: Path) -> None:
-    from custody.server.cli.logs import log_as_json, log_start
-    from custody.server.settings import Settings
-
-    with refusals():
-        settings = Settings(state=state)
-        log_as_json(settings.log_level)
-        log_start(command, settings)

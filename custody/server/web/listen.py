@@ -193,7 +193,7 @@ def serve(
     behind_proxy: bool,
     on_ready: Callable[[ListenAddress], None],
     on_stop: Callable[[], None],
-    is_over: Callable[[], bool] = lambda: False,
+    is_over: Callable[[], bool],
 ) -> None:
     """Serve until SIGINT or SIGTERM, or until ``is_over``. ``on_ready`` gets the address once requests are
     answered; ``on_stop`` ends long polls.
@@ -213,9 +213,30 @@ def serve(
         timeout_keep_alive=IDLE_SECONDS,
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
-    host, port = listener.getsockname()[:2]
-    server = _Announcing(config, lambda: on_ready(ListenAddress(host, port)), on_stop, is_over)
-    with first_signal(server.ask_to_stop):
+
+    class Server(uvicorn.Server):
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            """Replaced by ours: uvicorn's would raise every signal again at the end, and so kill the
+            process.
+            """
+            yield
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            settle()
+            if self.started:
+                on_ready(ListenAddress(*listener.getsockname()[:2]))
+
+        async def on_tick(self, counter: int) -> bool:
+            return await super().on_tick(counter) or is_over()
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            on_stop()
+            await super().shutdown(sockets)
+
+    server = Server(config)
+    with first_signal(lambda: setattr(server, "should_exit", True)):
         asyncio.run(server.serve(sockets=[listener]))
 
 
@@ -232,41 +253,6 @@ def first_signal(on_first: Callable[[], None]) -> Iterator[None]:
     for number in _SIGNALS:
         signal.signal(number, asked)
     yield
-
-
-class _Announcing(uvicorn.Server):
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        on_ready: Callable[[], None],
-        on_stop: Callable[[], None],
-        is_over: Callable[[], bool],
-    ) -> None:
-        super().__init__(config)
-        self._on_ready = on_ready
-        self._on_stop = on_stop
-        self._is_over = is_over
-
-    def ask_to_stop(self) -> None:
-        self.should_exit = True
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Replaced by ours: uvicorn's would raise every signal again at the end, and so kill the process."""
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        settle()
-        if self.started:
-            self._on_ready()
-
-    async def on_tick(self, counter: int) -> bool:
-        return await super().on_tick(counter) or self._is_over()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._on_stop()
-        await super().shutdown(sockets)
 
 
 def write_port_file(path: Path, address: ListenAddress) -> None:
