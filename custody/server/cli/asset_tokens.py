@@ -4,7 +4,6 @@ without a platform.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -30,7 +29,6 @@ from multisig.tokens import (
 from multisig.tokens.machine import (
     GENESIS_STATE,
     BlockOutcome,
-    Cell,
     TokenBlock,
     TokenCells,
     TokenOutcome,
@@ -111,26 +109,17 @@ def replay_command(blocks: TextIO, bytecode: tuple[Path, ...]) -> None:
     ``data`` what the one OP_RETURN output pushes, or null where there are several. Blocks and transactions
     without tokens' data may be left out, but then the state hash is another one.
     """
-    replay = _Replay({bytecode_hash(code.blob): code for code in map(_read, bytecode or ())})
+    codes = {bytecode_hash(code.blob): code for code in map(_read, bytecode or ())}
+    cells, state, height = TokenCells(), GENESIS_STATE, -1
     for number, line in enumerate(blocks, 1):
-        _tell(replay.extend(_block_of(line, number)))
-    _conclude(replay)
-
-
-@dataclass
-class _Replay:
-    codes: dict[bytes, Bytecode]
-    state: TokenCells = field(default_factory=TokenCells)
-    hash: bytes = GENESIS_STATE
-    height: int = -1
-
-    def extend(self, block: TokenBlock) -> BlockOutcome:
-        if block.height <= self.height:
-            fail(f"Block {block.height} comes after block {self.height}.", "Put the blocks in order.")
-        done = judge_block(block, self.state, self.codes.get, self.hash)
-        self.state.apply(done.effects)
-        self.hash, self.height = done.state, block.height
-        return done
+        block = _block_of(line, number)
+        if block.height <= height:
+            fail(f"Block {block.height} comes after block {height}.", "Put the blocks in order.")
+        done = judge_block(block, cells, codes.get, state)
+        cells.apply(done.effects)
+        state, height = done.state, block.height
+        _tell(done)
+    _conclude(cells, state)
 
 
 def _tell(done: BlockOutcome) -> None:
@@ -144,22 +133,25 @@ def _tell(done: BlockOutcome) -> None:
         say(f"  {outcome.txid} {_function(outcome) or 'unreadable'}: {effect}")
 
 
-def _conclude(replay: _Replay) -> None:
-    """Print every cell with a value, in order."""
-    cells = sorted(replay.state.cells.items())
+def _conclude(cells: TokenCells, state: bytes) -> None:
+    """Print every cell with a value, in order. Numbers as text: a raw amount may have more digits than JSON
+    parsers keep.
+    """
+    rows = [
+        {
+            "contract_id": contract_id,
+            "cell": cell.name.lower(),
+            "holder": holder.hex(),
+            "value": value.hex() if isinstance(value, bytes) else str(value),
+        }
+        for (contract_id, cell, holder), value in sorted(cells.cells.items())
+    ]
     if wants_json():
-        rows = [_cell(*key, value) for key, value in cells]
-        put(json.dumps({"state": replay.hash.hex(), "cells": rows}))
+        put(json.dumps({"state": state.hex(), "cells": rows}))
         return
-    for (contract_id, cell, holder), value in cells:
-        name = f"{cell.name.lower()} {holder.hex()}".strip()
-        say(f"{contract_id} {name}: {value.hex() if isinstance(value, bytes) else value}")
-
-
-def _cell(contract_id: str, cell: Cell, holder: bytes, value: int | bytes) -> dict[str, Any]:
-    """Numbers as text: a raw amount may have more digits than JSON parsers keep."""
-    text = value.hex() if isinstance(value, bytes) else str(value)
-    return {"contract_id": contract_id, "cell": cell.name.lower(), "holder": holder.hex(), "value": text}
+    for row in rows:
+        name = f"{row['cell']} {row['holder']}".strip()
+        say(f"{row['contract_id']} {name}: {row['value']}")
 
 
 def _plain(outcome: TokenOutcome) -> dict[str, Any]:
