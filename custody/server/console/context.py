@@ -160,10 +160,10 @@ class PageContext:
         return self.request.query_params.get(name, default)
 
     def number(self, name: str) -> int:
-        """A record's number that the form sent. Raises Invalid."""
-        value = number_of(self.form.one(name))
+        """A whole number that the form sent: one that was typed, or a record's. Raises Invalid."""
+        value = number_of(self.form.one(name).strip())
         if value is None:
-            raise Invalid.at(f"/{name}", "Choose one of the list.")
+            raise Invalid.at(f"/{name}", "Type a whole number; of a list, choose one.")
         return value
 
     def cursor(self, name: str) -> int | None:

@@ -6,22 +6,20 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.common.text import WEEKDAYS, until
+from custody.common.text import until
 from custody.schemas.limits import MY_LIMITS, MyLimits, VaultLimits
 from custody.schemas.proposals import PsbtPreview
 from custody.schemas.vaults import LIST_WALLETS, Vault
 from custody.server.console.context import PageContext
 from custody.server.console.rendering import is_everything, sats_of
 from custody.server.console.table import Row
-from custody.server.console.typed import btc, whole
+from custody.server.console.typed import btc
 from custody.server.errors import Invalid
 from custody.server.rules.limits import Cycle, unused_of
 from multisig import Sats, format_btc, parse_btc
 
 # Of the vaults, beside one's own limit.
 SHOWN = 20
-# The last day of a cycle's period.
-_LONGEST = {"W": len(WEEKDAYS), "M": 31}
 
 
 def left_words(mine: MyLimits, vault: Vault) -> Sequence[tuple[str, str]]:
@@ -50,30 +48,19 @@ def left_of(page: PageContext, shown: PsbtPreview, vault: Vault) -> Sequence[tup
 
 
 def vault_limit(page: PageContext) -> dict[str, Any]:
-    """As `create_wallet` and `update-vault` take it. Raises Invalid."""
+    """As `create_wallet` and `update-vault` take it, but for its cycle. Raises Invalid."""
     per_cycle = page.form.one("per_cycle")
     if per_cycle not in ("yes", "no"):
         raise Invalid.at("/per_cycle", "Choose what the limit is for.")
     return {
         "transaction_limit": format_btc(btc(page.form.one("transaction_limit"), "/transaction_limit")),
         "per_cycle": per_cycle == "yes",
-        **_cycle(page),
     }
 
 
 def role_limit(page: PageContext, name: str) -> dict[str, Any]:
-    """As `create-role` and `update-role-policies` take it. Raises Invalid."""
-    return {name: format_btc(btc(page.form.one(name), f"/{name}")), **_cycle(page)}
-
-
-def _cycle(page: PageContext) -> dict[str, Any]:
-    period, day = page.form.one("cycle_period"), whole(page, "cycle_day")
-    longest = _LONGEST.get(period)
-    if longest is None:
-        raise Invalid.at("/cycle_period", "The sum is that of a week or of a month.")
-    if not 1 <= day <= longest:
-        raise Invalid.at("/cycle_day", "A week has the days 1 (Monday) to 7, a month 1 to 31.")
-    return {"cycle_period": period, "cycle_day": day}
+    """As `create-role` and `update-role-policies` take it, but for its cycle. Raises Invalid."""
+    return {name: format_btc(btc(page.form.one(name), f"/{name}"))}
 
 
 def used_words(now: VaultLimits, typed: dict[str, Any]) -> str:

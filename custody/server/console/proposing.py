@@ -37,7 +37,7 @@ from custody.server.console.proposals import PROPOSERS, labels_of
 from custody.server.console.rendering import sats_of
 from custody.server.console.reviews import Review, require_as_shown, shown_mark
 from custody.server.console.table import Row, form
-from custody.server.console.typed import btc, fee_rate, whole
+from custody.server.console.typed import btc, fee_rate
 from custody.server.console.vaults import names_of, vault_by_id, vaults_to_choose
 from custody.server.errors import (
     CustodyError,
@@ -310,7 +310,7 @@ def _forward(page: PageContext) -> dict[str, Any]:
     body: dict[str, Any] = {
         "vault_id": form.one("vault"),
         "network": page.workspace.entry.workspace_info.net,
-        "fee_sats": whole(page, "fee_sats"),
+        "fee_sats": page.number("fee_sats"),
         "allow_unconfirmed": form.ticked("allow_unconfirmed"),
         "wallet_address": _profile(page).wallet_address,
     }

@@ -55,6 +55,7 @@ CALL_WORDS: Final[Mapping[CallStatus, str]] = {
     CallStatus.CONFIRMED: "confirmed",
     CallStatus.FAILED: "failed",
 }
+# In the order of a token's page.
 FUNCTION_WORDS: Final[Mapping[Function, str]] = {
     Function.INIT: "Start it",
     Function.TRANSFER: "Transfer",
@@ -62,11 +63,11 @@ FUNCTION_WORDS: Final[Mapping[Function, str]] = {
     Function.BURN: "Burn",
     Function.PAUSE: "Pause",
     Function.UNPAUSE: "Unpause",
-    Function.TRANSFER_OWNERSHIP: "Hand it over",
     Function.ENABLE_WHITELIST: "Turn the whitelist on",
     Function.DISABLE_WHITELIST: "Turn the whitelist off",
     Function.ADD_TO_WHITELIST: "Add to the whitelist",
     Function.REMOVE_FROM_WHITELIST: "Take from the whitelist",
+    Function.TRANSFER_OWNERSHIP: "Hand it over",
 }
 PURCHASE_WORDS: Final[Mapping[PurchaseStatus, str]] = {
     PurchaseStatus.WAITING_PAYMENT: "waits for the payment",

@@ -76,7 +76,7 @@ def role_page(page: PageContext) -> Response:
 
 
 def _limit_in_force(page: PageContext) -> dict[str, Any]:
-    """As `role_limit`."""
+    """As the form sends it."""
     role = _role(page)
     cycle = {"cycle_period": role.cycle_period, "cycle_day": role.cycle_day}
     return {"new_transaction_limit": role.transaction_limit, **cycle}

@@ -33,7 +33,7 @@ from custody.server.console.context import PageContext
 from custody.server.console.rendering import FUNCTION_WORDS, token_units
 from custody.server.console.reviews import Review, require_as_shown, shown_mark
 from custody.server.console.table import Row, form, live
-from custody.server.console.typed import raw_units, whole
+from custody.server.console.typed import raw_units
 from custody.server.console.vaults import CHAIN_SECONDS, holdings, vault_by_id, vault_name, vaults_to_choose
 from custody.server.errors import Invalid, NotFound
 from multisig.tokens import MAX_DECIMALS, MAX_TOKEN_AMOUNT, Function
@@ -43,7 +43,6 @@ PAGE = 25
 FIRST_LISTED = 100
 # The permission to make and to call tokens.
 MANAGER = "MANAGE_WORKSPACE"
-PRIORITIES = ("medium", "low", "high")
 
 
 def tokens(page: PageContext) -> Response:
@@ -98,24 +97,18 @@ def _possible(page: PageContext, shown: Contract) -> list[str]:
     state = shown.state
     if shown.status is not ContractStatus.CONFIRMED or state is None:
         return []
-    if not state.started:
-        functions = [Function.INIT]
-    else:
-        functions = [
-            Function.TRANSFER,
-            Function.MINT,
-            Function.BURN,
-            Function.UNPAUSE if state.paused else Function.PAUSE,
-            Function.DISABLE_WHITELIST if state.whitelist_on else Function.ENABLE_WHITELIST,
-            Function.ADD_TO_WHITELIST,
-            Function.REMOVE_FROM_WHITELIST,
-            Function.TRANSFER_OWNERSHIP,
-        ]
-    may = {
-        function: page.workspace.may("PAYMENT_INIT" if function is Function.TRANSFER else MANAGER)
-        for function in functions
+    without_effect = {
+        Function.INIT,
+        Function.PAUSE if state.paused else Function.UNPAUSE,
+        Function.ENABLE_WHITELIST if state.whitelist_on else Function.DISABLE_WHITELIST,
     }
-    return [function.wire_name for function in functions if may[function]]
+    functions = FUNCTION_WORDS.keys() - without_effect if state.started else {Function.INIT}
+    return [
+        function.wire_name
+        for function in FUNCTION_WORDS
+        if function in functions
+        and page.workspace.may("PAYMENT_INIT" if function is Function.TRANSFER else MANAGER)
+    ]
 
 
 def new_token(page: PageContext) -> Response:
@@ -126,20 +119,20 @@ def new_token(page: PageContext) -> Response:
 
 def _typed(page: PageContext, listed: list[WhitelistAddress]) -> dict[str, Any]:
     """What was typed of a token, as the API takes it. Raises Invalid."""
-    form, decimals = page.form, whole(page, "decimals_num")
+    form, decimals = page.form, page.number("decimals_num")
     if decimals > MAX_DECIMALS:
         raise Invalid.at("/decimals_num", f"A token has at most {MAX_DECIMALS} decimals.")
-    return {
-        "token_name": form.one("token_name"),
-        "ticker": form.one("ticker").strip().upper(),
-        "icon": form.one("icon"),
-        "decimals_num": decimals,
-        "total_supply": str(raw_units(form.one("total_supply"), decimals, "total_supply")),
-        "max_supply": str(raw_units(form.one("max_supply"), decimals, "max_supply")),
-        "whitelist_enabled": form.ticked("whitelist_enabled"),
-        "vault_id": form.one("vault_id"),
-        "white_list_ids": [entry.uid for entry in listed],
-    }
+    return page.typed(
+        CREATE_TOKEN,
+        network=page.workspace.entry.workspace_info.net,
+        vault_id=form.one("vault_id"),
+        token_name=form.one("token_name"),
+        icon=form.one("icon"),
+        ticker=form.one("ticker").strip().upper(),
+        total_supply=str(raw_units(form.one("total_supply"), decimals, "total_supply")),
+        max_supply=str(raw_units(form.one("max_supply"), decimals, "max_supply")),
+        white_list_ids=[entry.uid for entry in listed],
+    )
 
 
 def _listed(page: PageContext) -> list[WhitelistAddress]:
@@ -207,15 +200,7 @@ def _addresses(listed: list[WhitelistAddress]) -> list[str]:
 def _confirmed(page: PageContext) -> dict[str, Any]:
     listed = _listed(page)
     require_as_shown(page, *_addresses(listed))
-    net = page.workspace.entry.workspace_info.net
-    return {"network": net, "priority": priority(page), **_typed(page, listed)}
-
-
-def priority(page: PageContext) -> str:
-    typed = page.form.one("priority", PRIORITIES[0])
-    if typed not in PRIORITIES:
-        raise Invalid.at("/priority", "Choose how soon it is to be in a block.")
-    return typed
+    return _typed(page, listed)
 
 
 def _after_resubmit(call: ResubmitCallResponse) -> str:
@@ -331,7 +316,7 @@ def _call_body(page: PageContext) -> dict[str, Any]:
         "wallet_id": page.form.one("wallet_id"),
         "function_name": _function(page).wire_name,
         "args": [{"type": kind, "value": value} for kind, value in args if value is not None],
-        "priority": priority(page),
+        "priority": page.form.one("priority") or None,
     }
 
 

@@ -1,24 +1,14 @@
-"""What a person typed, as the API takes it: numbers, rates, amounts and days. Each raises Invalid, beside the
-field.
-"""
+"""What a person typed, as the API takes it: rates, amounts and days. Each raises Invalid, at its field."""
 
 import re
 from datetime import UTC, datetime
 
-from custody.server.console.context import PageContext, number_of
+from custody.server.console.context import PageContext
 from custody.server.errors import Invalid
 from multisig import InvalidAmount, Sats, parse_btc
 
 _RATE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?", re.ASCII)
 _TOKENS = re.compile(r"([0-9]{1,20}|[0-9]{1,3}(?:,[0-9]{3}){1,6})(?:\.([0-9]{1,18}))?", re.ASCII)
-
-
-def whole(page: PageContext, name: str) -> int:
-    """A whole number of the form. Raises Invalid."""
-    value = number_of(page.form.one(name).strip())
-    if value is None:
-        raise Invalid.at(f"/{name}", "Type a whole number.")
-    return value
 
 
 def fee_rate(page: PageContext) -> str:

@@ -36,7 +36,7 @@ _SIGNED_MEANWHILE = (
 
 
 def _limit(page: PageContext) -> dict[str, Any] | None:
-    """As `vault_limit`. None where it is not known."""
+    """As the form sends it. None where it is not known."""
     now = vault_here(page).detailed_vault_limits
     if now is None:
         return None
@@ -51,7 +51,7 @@ limits = template_view(
 
 def _used(page: PageContext) -> Facts:
     """What counts already in the sum that is to be the limit."""
-    now, typed = vault_here(page).detailed_vault_limits, vault_limit(page)
+    now, typed = vault_here(page).detailed_vault_limits, page.typed(UPDATE_VAULT, **vault_limit(page))
     is_sum = now is not None and typed["per_cycle"]
     return (("Of this sum", used_words(now, typed)),) if now is not None and is_sum else ()
 

@@ -33,7 +33,7 @@ from custody.server.console.rendering import (
     csv_file,
 )
 from custody.server.console.table import Row, form, live, template_view
-from custody.server.console.typed import query_day, query_sats, whole
+from custody.server.console.typed import query_day, query_sats
 from custody.server.errors import CustodyError, Invalid
 from custody.server.store.models import VaultRow, full_name
 from custody.server.vaults.stored import replacement_of
@@ -179,7 +179,7 @@ new_vault = template_view("vaults/new.html", members=MEMBERS)
 def typed_policy(page: PageContext) -> dict[str, Any]:
     """Who signs, and how many of them. Raises Invalid."""
     members = {str(each.uuid): each.uuid for each in page.read(MEMBERS)}
-    m, chosen = whole(page, "m"), dict.fromkeys(page.form.every("signers"))
+    m, chosen = page.number("m"), dict.fromkeys(page.form.every("signers"))
     if not chosen.keys() <= members.keys():
         raise Invalid.at("/signers", "Choose the signers among the members of the workspace.")
     if not chosen:
