@@ -14,13 +14,13 @@ from custody.schemas.auth import (
     TWO_FACTOR,
 )
 from custody.schemas.common import Name
-from custody.schemas.keys import KEYS, REVOKE_KEY, Key
+from custody.schemas.keys import KEYS, REVOKE_KEY
 from custody.schemas.purchases import PURCHASES
 from custody.schemas.users import MAIL_SETTINGS, UPDATE_MAIL_SETTINGS, UPDATE_USER_INFO
 from custody.server.console.context import PageContext, shaped
 from custody.server.console.reviews import Review
 from custody.server.console.sign_in import ACCOUNT, providers, require_same_twice
-from custody.server.console.table import Row, form, template_view
+from custody.server.console.table import Row, entry_of, form, template_view
 from custody.server.errors import Invalid
 from custody.server.sign_in import challenges
 from custody.server.sign_in.passkeys import Assertion, are_offered, passkeys_of
@@ -105,11 +105,7 @@ _MEANS = {
 }
 
 
-def _key(page: PageContext) -> Key:
-    """Raises NotFound."""
-    return page.one_of(page.read(KEYS), "id", "key_id", "You have no such key.")
-
-
+_key = entry_of(KEYS, "id", "You have no such key.", name="key_id")
 revoke_page = template_view("account/revoke.html", key=_key, reasons=REASONS)
 
 

@@ -18,7 +18,7 @@ from custody.schemas.users import ACCEPT_INVITE, CREATE_WORKSPACE, OWN_INVITATIO
 from custody.schemas.vaults import LIST_WALLETS, Vault
 from custody.server.console.context import PageContext
 from custody.server.console.reviews import Review
-from custody.server.console.table import Row, form, live, template_view
+from custody.server.console.table import Row, entry_of, form, live, template_view
 from custody.server.errors import Invalid, PermissionDenied
 
 # Waiting proposals and vaults on the overview; their own pages list all.
@@ -31,9 +31,9 @@ workspaces = template_view(
 )  # fmt: skip
 # The page that the mail links to.
 invitation_page = template_view(
-    "home/invitation.html", section="home", invitation=lambda page: page.one_of(
-        page.read(OWN_INVITATIONS), "invite_uid", "invite_id",
-        "No such invitation waits for you. It may have ended, or it is for another address.",
+    "home/invitation.html", section="home", invitation=entry_of(
+        OWN_INVITATIONS, "invite_uid", name="invite_id",
+        words="No such invitation waits for you. It may have ended, or it is for another address.",
     ),
 )  # fmt: skip
 

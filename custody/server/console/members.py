@@ -15,7 +15,7 @@ from custody.schemas.users import (
 )
 from custody.server.console.context import PageContext
 from custody.server.console.reviews import Facts
-from custody.server.console.table import Row, form, template_view
+from custody.server.console.table import Row, entry_of, form, template_view
 from custody.server.errors import Invalid
 
 AT_ONCE = "It applies at once, to their pages and their programs."
@@ -41,9 +41,7 @@ def colleagues(page: PageContext) -> list[Member]:
     return list(members.values())
 
 
-def _member(page: PageContext) -> Member:
-    """Raises NotFound."""
-    return page.one_of(page.read(MEMBERS), "uuid", "user_uuid", "There is no such member in this workspace.")
+_member = entry_of(MEMBERS, "uuid", "There is no such member in this workspace.", name="user_uuid")
 
 
 def _what_it_may_do(page: PageContext) -> Facts:

@@ -4,8 +4,6 @@ which programs on the Internet receive its events.
 
 from typing import Any
 
-from starlette.responses import Response
-
 from custody.common.change_words import PERMISSION_WORDS
 from custody.schemas.service_accounts import (
     CREATE_SERVICE_ACCOUNT,
@@ -14,7 +12,6 @@ from custody.schemas.service_accounts import (
     REVOKE_SERVICE_ACCOUNT,
     SERVICE_ACCOUNTS,
     UPDATE_SERVICE_ACCOUNT,
-    ServiceAccount,
 )
 from custody.schemas.webhooks import (
     CREATE_WEBHOOK,
@@ -28,7 +25,7 @@ from custody.schemas.webhooks import (
     EventKind,
 )
 from custody.server.console.context import PageContext
-from custody.server.console.table import Row, form, template_view
+from custody.server.console.table import Row, entry_of, form, template_view
 from custody.server.rules.credentials import NEVER_GIVEN
 
 RIGHTS = {name: words for name, words in PERMISSION_WORDS.items() if name not in NEVER_GIVEN}
@@ -41,12 +38,7 @@ STATES = {
 }
 
 
-def _program(page: PageContext) -> ServiceAccount:
-    """Raises NotFound."""
-    words, key = "There is no such program in this workspace.", "service_account_id"
-    return page.one_of(page.read(SERVICE_ACCOUNTS), key, key, words)
-
-
+_program = entry_of(SERVICE_ACCOUNTS, "service_account_id", "There is no such program in this workspace.")
 programs = template_view("programs/programs.html", programs=SERVICE_ACCOUNTS, states=STATES)
 new_page = template_view("programs/new.html", permissions=RIGHTS)
 program_page = template_view(
@@ -91,16 +83,13 @@ webhooks = template_view("webhooks/webhooks.html", webhooks=WEBHOOKS)
 new_hook_page = template_view("webhooks/new.html", kinds=KINDS)
 
 
-def webhook_page(page: PageContext) -> Response:
-    words = "There is no such webhook in this workspace."
-    webhook = page.one_of(page.read(WEBHOOKS), "webhook_id", "webhook_id", words)
-    deliveries = page.read_page(WEBHOOK_DELIVERIES, webhook_id=webhook.webhook_id, limit=PAGE)
-    return page.render(
-        "webhooks/webhook.html",
-        webhook=webhook,
-        deliveries=deliveries,
-        kinds=KINDS,
-    )
+webhook_page = template_view(
+    "webhooks/webhook.html", kinds=KINDS,
+    webhook=entry_of(WEBHOOKS, "webhook_id", "There is no such webhook in this workspace."),
+    deliveries=lambda page: page.read_page(
+        WEBHOOK_DELIVERIES, webhook_id=page.path_param("webhook_id"), limit=PAGE
+    ),
+)  # fmt: skip
 
 
 def _kinds(page: PageContext) -> list[str]:

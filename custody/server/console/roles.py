@@ -16,12 +16,11 @@ from custody.schemas.roles import (
     REMOVE_PERMISSION_FROM_ROLE,
     ROLES,
     UPDATE_ROLE,
-    RoleDetails,
 )
 from custody.server.console.context import PageContext
 from custody.server.console.limits import role_limit
 from custody.server.console.reviews import in_force_mark
-from custody.server.console.table import Row, form, template_view
+from custody.server.console.table import Row, entry_of, form, template_view
 
 
 @dataclass(frozen=True)
@@ -57,6 +56,7 @@ _EMPTY = ReadyRole("", "", frozenset(), limit="")
 
 
 roles = template_view("roles/roles.html", roles=ROLES)
+_role = entry_of(ROLES, "role_id", "There is no such role in this workspace.")
 
 
 def new_role_page(page: PageContext) -> Response:
@@ -80,12 +80,6 @@ def _limit_in_force(page: PageContext) -> dict[str, Any]:
     role = _role(page)
     cycle = {"cycle_period": role.cycle_period, "cycle_day": role.cycle_day}
     return {"new_transaction_limit": role.transaction_limit, **cycle}
-
-
-def _role(page: PageContext) -> RoleDetails:
-    """Raises NotFound."""
-    listed = page.read(ROLES)
-    return page.one_of(listed, "role_id", "role_id", "There is no such role in this workspace.")
 
 
 def _holders(page: PageContext) -> str:

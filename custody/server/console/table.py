@@ -21,7 +21,8 @@ from starlette.routing import Route
 from custody.common.change_words import facts_of, question_of
 from custody.common.pages.rendering import FORM, FORM_WITH_FILE, Fields, Live
 from custody.common.pages.serving import HEADERS
-from custody.schemas.call import Answer, Call
+from custody.schemas.call import Answer, Call, Item
+from custody.schemas.common import Unreadable
 from custody.schemas.errors import ErrorCode
 from custody.server.console import session
 from custody.server.console.context import MAX_DIGITS, PageContext, WaitsForSecondPerson
@@ -164,6 +165,15 @@ def template_view(template: str, **context: object) -> View:
         return each(page) if callable(each) else each
 
     return lambda page: page.render(template, **{name: value(page, each) for name, each in context.items()})
+
+
+def entry_of(
+    call: Call[Any, list[Item | Unreadable]], key: str, words: str, *, name: str = ""
+) -> Callable[[PageContext], Item]:
+    """The entry of the call's list whose ``key`` the path's parameter ``name`` has. Raises NotFound with the
+    words.
+    """
+    return lambda page: page.one_of(page.read(call), key, name or key, words)
 
 
 def live(
