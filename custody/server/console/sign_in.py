@@ -36,7 +36,7 @@ from custody.server.people.invitations import invited_address
 from custody.server.rules.credentials import IDENTITY_FLOW_LIFETIME
 from custody.server.sign_in import identity_providers
 from custody.server.sign_in.accounts import register_account
-from custody.server.sign_in.challenges import passkey_request
+from custody.server.sign_in.challenges import CodeAwaited, passkey_request
 from custody.server.sign_in.identity_providers import (
     ProviderCallback,
     ProviderRedirect,
@@ -88,32 +88,30 @@ def _invited(page: PageContext) -> str | None:
         return invited_address(ctx.db, target.rpartition("/")[2], ctx.now)
 
 
-def sign_in(page: PageContext) -> Response:
-    return _sign_in(page, page.form.one("email"))
-
-
-def _sign_in(page: PageContext, email: str) -> Response:
-    answer = page.act(LOGIN, email=email, password=page.form.one("password"), device=DEVICE)
+def sign_in(page: PageContext, email: str = "") -> Response:
+    """``email``: where the form has none."""
+    form = page.form
+    answer = page.act(LOGIN, email=email or form.one("email"), password=form.one("password"), device=DEVICE)
     if answer.requires_2fa:
-        return _code_page(page, answer.two_factor_method or "email", answer.token_2fa)
+        return code_page(page, CodeAwaited(answer.token_2fa, answer.two_factor_method or "email"))
     return _signed_in(page, answer)
 
 
-def code_page(page: PageContext) -> Response:
-    """After a wrong code: the same challenge while it takes another; then a link to start again."""
-    return _code_page(page, page.form.one("method"), page.form.one("token"))
-
-
-def _code_page(page: PageContext, method: str, token: str, *, is_another: bool = False) -> Response:
+def code_page(page: PageContext, awaited: CodeAwaited | None = None) -> Response:
+    """``awaited``: None after a wrong code: the same challenge while it takes another; then a link to start
+    again.
+    """
+    form = page.form
+    token = form.one("token") if awaited is None else awaited.token_2fa
     with page.reading() as ctx:
         passkey = passkey_request(ctx, token)
     return page.render(
         "code.html",
         target=target_of(page),
-        method=method,
+        method=form.one("method") if awaited is None else awaited.method,
         token=token,
         passkey=passkey,
-        is_another=is_another,
+        is_another=awaited is not None and form.ticked("another_code"),
         is_over=isinstance(page.problem, SignInOver),
     )
 
@@ -122,8 +120,7 @@ def code(page: PageContext) -> Response:
     form, token = page.form, page.form.one("token")
     if form.ticked("another_code"):
         page.admit()
-        awaited = page.make_in_parts(another_code(token))
-        return _code_page(page, awaited.method, awaited.token_2fa, is_another=True)
+        return code_page(page, page.make_in_parts(another_code(token)))
     if assertion := form.one("assertion"):
         page.admit()
         return _signed_in(page, page.make_in_parts(finish_sign_in(token, Assertion(assertion))))
@@ -131,9 +128,8 @@ def code(page: PageContext) -> Response:
 
 
 def _signed_in(page: PageContext, answer: LoginResponse) -> Response:
-    response = page.redirect(target_of(page))
-    session.BrowserSession(answer.token, answer.sid, answer.refresh_token).keep(page.request, response)
-    return response
+    page.held = session.BrowserSession(answer.token, answer.sid, answer.refresh_token)
+    return page.redirect(target_of(page))
 
 
 def sign_out(page: PageContext) -> Response:
@@ -159,7 +155,7 @@ def register(page: PageContext) -> Response:
     )
     page.make_in_parts(register_account(taken, is_signing_in=True))
     try:
-        return _sign_in(page, email)
+        return sign_in(page, email)
     except Unauthenticated:
         # The address has an account, or none may be made: the mail says which. The answer tells no more than
         # signing in does.
@@ -236,8 +232,7 @@ def callback(page: PageContext) -> Response:
     if provider_id:
         set_cookie(page.request, response, "organisation", provider_id, REMEMBERED, same_site="lax")
     if tokens is not None:
-        held = session.BrowserSession(tokens.token, tokens.sid, tokens.refresh_token)
-        held.keep(page.request, response)
+        page.held = session.BrowserSession(tokens.token, tokens.sid, tokens.refresh_token)
     return response
 
 
