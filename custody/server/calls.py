@@ -225,11 +225,6 @@ class Invocation:
     def workspace_id(self) -> int | None:
         return getattr(self.request, self.call.workspace_field, None)
 
-    def record_refusal(self, services: Services, error: CustodyError) -> None:
-        """Raises RateLimited."""
-        attempt, is_change = (self.call.method, self.path), self.call.is_change
-        record_refusal(services, self.caller, attempt, self.workspace_id, error, is_change=is_change)
-
 
 def known_as(caller: Caller, call: Call[Any, Any], *unlinked: Way) -> Caller:
     """The caller of this call. ``unlinked``: what is open here to a session with a password where an
@@ -289,10 +284,19 @@ def answer(services: Services, invocation: Invocation, snapshot: PageSnapshot | 
     """
     if invocation.call.by_address:
         admit(services, invocation.caller)
-    try:
+    with refusals_recorded(services, invocation):
         return run(services, invocation, snapshot)
+
+
+@contextmanager
+def refusals_recorded(services: Services, invocation: Invocation) -> Iterator[None]:
+    """Raises what is refused in the block, and RateLimited."""
+    call, caller = invocation.call, invocation.caller
+    try:
+        yield
     except REFUSALS as error:
-        invocation.record_refusal(services, error)
+        attempt, is_change = (call.method, invocation.path), call.is_change
+        record_refusal(services, caller, attempt, invocation.workspace_id, error, is_change=is_change)
         raise
 
 

@@ -35,7 +35,7 @@ from custody.server.console import (
 from custody.server.console.context import number_of
 from custody.server.console.rendering import STATIC
 from custody.server.console.session import BrowserSession
-from custody.server.console.table import Row, on_error, record_path, route
+from custody.server.console.table import Row, on_error, route
 from custody.server.errors import CustodyError, Unauthenticated
 from custody.server.people.people import enter
 from custody.server.requests.changes import read_revision
@@ -125,6 +125,6 @@ def _revision(services: Services, workspace_id: int) -> int:
 
 _ROUTES: Final = (
     *map(route, ROWS),
-    Route(record_path("/w/{workspace_id:int}/changed"), wait, methods=["GET"]),
+    Route("/w/{workspace_id:int}/changed", wait, methods=["GET"]),
     Route("/static/{name}", _asset, methods=["GET"]),
 )

@@ -219,27 +219,19 @@ class PageContext:
     def _answer(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Any:
         assert not call.writes, "an act has a transaction of its own"
         invocation = self._counted(call, given)
-        with self._recording(invocation), self.snapshot.reading() as db:
+        with calls.refusals_recorded(self.services, invocation), self.snapshot.reading() as db:
             access = calls.let_in(self.services, db, invocation)
             ctx = Ctx(self.services, invocation.caller, db, access, invocation.ids)
             key = call, calls.canonical(invocation.request), *invocation.ids.items()
             answer = read_once(db, key, lambda: calls.make(ctx, call, invocation.request))
         return answer.answer if isinstance(answer, Watched) else answer
 
-    @contextmanager
-    def _recording(self, invocation: Invocation) -> Iterator[None]:
-        try:
-            yield
-        except calls.REFUSALS as error:
-            invocation.record_refusal(self.services, error)
-            raise
-
     def as_change(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Change:
         """The call as a second person would read it. Raises what it refuses the person with, and Invalid or
         NotFound where it names what is not there.
         """
         invocation = self._invocation(call, given)
-        with self._recording(invocation), self.snapshot.reading() as db:
+        with calls.refusals_recorded(self.services, invocation), self.snapshot.reading() as db:
             now, caller = self.services.tools.clock(), invocation.caller
             access = enter(db, caller, self.workspace.id, call.permissions, now)
             change = as_change(Ctx(self.services, caller, db, access), call, invocation.request)

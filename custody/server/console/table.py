@@ -68,7 +68,7 @@ View = Callable[[PageContext], Response]
 
 @dataclass(frozen=True)
 class Row:
-    """``path``: ``{name:int}`` is a record's number (``record_path``).
+    """``path``: ``{name:int}`` is a record's number.
 
     ``again``: the page that shows a refused form, with what was typed. ``review``: what is shown back
     first. ``steps_up``: it asks for the second factor again. ``is_open``: without a sign-in. ``has_file``:
@@ -210,18 +210,14 @@ def live(
 
 
 class _RecordNumber(IntegerConvertor):
-    """A longer one leads to no row: Python reads no number of thousands of digits, the database none above 64
-    bits.
+    """``{name:int}`` of a path. A longer one leads to no row: Python reads no number of thousands of digits,
+    the database none above 64 bits.
     """
 
     regex = f"[0-9]{{1,{MAX_DIGITS}}}"
 
 
-register_url_convertor("record", _RecordNumber())
-
-
-def record_path(path: str) -> str:
-    return path.replace(":int}", ":record}")
+register_url_convertor("int", _RecordNumber())
 
 
 def route(row: Row) -> Route:
@@ -230,7 +226,7 @@ def route(row: Row) -> Route:
         _require_storable(request, form)
         return await anyio.to_thread.run_sync(_respond, row, request, form)
 
-    made = Route(record_path(row.path), answer, methods=[row.method])
+    made = Route(row.path, answer, methods=[row.method])
     # Starlette adds HEAD to every GET; the table does not have it.
     made.methods = {row.method}
     return made
