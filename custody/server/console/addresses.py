@@ -49,22 +49,20 @@ _CHANGING: Final = frozenset(call.path for _, call in named_calls(address_book))
 COLUMNS: Final[Columns] = {"name": lambda entry: entry.name, "address": lambda entry: entry.address}
 
 
-def addresses(page: PageContext) -> Response:
-    search = page.query("search").strip() or None
-    listed = page.read_page(WHITELIST_ADDRESSES, search=search, limit=PAGE, key="uid")
-    waiting = [
-        change
+def _waiting(page: PageContext) -> int:
+    """How many changes of the book wait for a second person."""
+    return sum(
+        change.status == "PENDING" and change.workspace_id == page.workspace.id and change.path in _CHANGING
         for change in page.read(CHANGES)
-        if change.status == "PENDING"
-        and change.workspace_id == page.workspace.id
-        and change.path in _CHANGING
-    ]
-    return page.render(
-        "addresses/addresses.html",
-        entries=listed,
-        rule=page.read(SECOND_PERSON_RULE),
-        waiting=len(waiting),
     )
+
+
+addresses = template_view(
+    "addresses/addresses.html", rule=SECOND_PERSON_RULE, waiting=_waiting,
+    entries=lambda page: page.read_page(
+        WHITELIST_ADDRESSES, search=page.query("search").strip() or None, limit=PAGE, key="uid"
+    ),
+)  # fmt: skip
 
 
 def offered(page: PageContext) -> Response:

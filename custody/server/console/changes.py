@@ -15,25 +15,8 @@ from custody.schemas.roles import ROLES, RoleDetails
 from custody.schemas.webhooks import CREATE_WEBHOOK, UPDATE_WEBHOOK, WebhookWithSecret
 from custody.server.console.context import PageContext
 from custody.server.console.reviews import Review, require_as_shown, shown_mark
-from custody.server.console.table import Row, form
+from custody.server.console.table import Row, form, template_view
 from custody.server.errors import NotFound, StateConflict
-
-# Decided changes on the page.
-SHOWN = 20
-
-
-def changes(page: PageContext) -> Response:
-    every = page.read(CHANGES)
-    return page.render(
-        "changes/changes.html",
-        waiting=[each for each in every if each.status == "PENDING"],
-        decided=[each for each in every if each.status != "PENDING"][:SHOWN],
-        rule=page.read(SECOND_PERSON_RULE),
-        title_of=title_of,
-        facts_of=facts_of,
-        nameless_field=nameless_field,
-        roles=_roles(page),
-    )
 
 
 def _roles(page: PageContext) -> list[RoleDetails]:
@@ -43,6 +26,9 @@ def _roles(page: PageContext) -> list[RoleDetails]:
     if not first.may("MANAGE_ROLE", "MANAGE_USERS", "MANAGE_WORKSPACE"):
         return []
     return page.read(ROLES, workspace_id=first.id)
+
+
+changes = template_view("changes/changes.html", changes=CHANGES, rule=SECOND_PERSON_RULE, roles=_roles)
 
 
 def _change(page: PageContext) -> Change:

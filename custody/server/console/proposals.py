@@ -276,9 +276,8 @@ proofs = template_view(
 def proof_form(page: PageContext) -> Response:
     if not page.workspace.may(*PROPOSERS):
         raise PermissionDenied("Only those who manage the workspace ask for proofs.")
-    chosen = page.form.one("vault_id") or page.query("vault")
-    vaults = [(each.id, each.marked_name) for each in vaults_to_choose(page, chosen)]
-    return page.render("proofs/new.html", vaults=vaults, chosen=chosen, longest=MAX_MESSAGE)
+    vaults = [(each.id, each.marked_name) for each in vaults_to_choose(page, "vault_id")]
+    return page.render("proofs/new.html", vaults=vaults, longest=MAX_MESSAGE)
 
 
 def proof_file(page: PageContext) -> Response:

@@ -70,7 +70,7 @@ def form_page(page: PageContext) -> Response:
             f"Your role lacks the permission: {PERMISSION_WORDS[PermissionName.MANAGE_WORKSPACE]}."
         )
     wanted = page.form.one("wallet") or page.query("vault")
-    vaults = vaults_to_choose(page, wanted)
+    vaults = vaults_to_choose(page, "wallet")
     chosen = vault_by_id(page, wanted) if wanted else _first_shown(page, vaults)
     return page.render(
         "proposals/new.html",
@@ -286,15 +286,13 @@ def forward_page(page: PageContext) -> Response:
     if not page.workspace.may("PAYMENT_INIT"):
         raise PermissionDenied("Your role here does not forward own money.")
     profile, why_not = None, ""
-    chosen = page.form.one("vault") or page.query("vault")
     try:
         profile = _profile(page)
     except CustodyError as error:
         why_not = error.detail
     return page.render(
         "proposals/forward.html",
-        vaults=vaults_to_choose(page, chosen),
-        chosen=chosen,
+        vaults=vaults_to_choose(page, "vault"),
         profile=profile,
         why_not=why_not,
     )

@@ -9,7 +9,7 @@ from typing import Any, Final
 from markupsafe import Markup
 from starlette.responses import Response, StreamingResponse
 
-from custody.common.change_words import PERMISSION_WORDS, kind_words
+from custody.common.change_words import PERMISSION_WORDS, facts_of, kind_words, nameless_field, title_of
 from custody.common.pages.qr import qr_image
 from custody.common.pages.rendering import Templates
 from custody.common.pages.serving import attachment
@@ -22,6 +22,7 @@ from custody.schemas.limits import MyLimits, VaultLimits
 from custody.schemas.proposals import Advice, ProposalStatus
 from custody.schemas.purchases import PurchaseStatus
 from custody.schemas.users import Member
+from custody.schemas.vaults import VaultControls
 from multisig import parse_btc
 from multisig.tokens import Function, format_units, token_amount
 
@@ -112,11 +113,11 @@ def role_words(limit: str, period: str, day: int) -> str:
     return f"At most {limit} BTC {bounds(per_cycle=True, period=period, day=day)}, for each member."
 
 
-def controls_words(*, only_address_book: bool, maker_may_approve: bool) -> tuple[tuple[str, str], ...]:
-    """A vault's controls: each with its state."""
+def controls_words(controls: VaultControls) -> tuple[tuple[str, str], ...]:
+    """Each of a vault's controls with its state."""
     return (
-        ("It pays", "only the address book" if only_address_book else "any address"),
-        ("Who proposed a payment", "may approve it" if maker_may_approve else "may not approve it"),
+        ("It pays", "only the address book" if controls.only_address_book else "any address"),
+        ("Who proposed a payment", "may approve it" if controls.maker_may_approve else "may not approve it"),
     )
 
 
@@ -185,6 +186,10 @@ TEMPLATES = Templates(
         "kind_words": kind_words,
         "purchase_words": lambda status: PURCHASE_WORDS[status],
         "limit_shown": Limit,
+        "controls_words": controls_words,
+        "title_of": title_of,
+        "facts_of": facts_of,
+        "nameless_field": nameless_field,
         "member_words": member_words,
         "token_units": token_units,
         "advice_words": lambda advice: ADVICE_WORDS[advice],

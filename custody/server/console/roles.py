@@ -64,22 +64,17 @@ def new_role_page(page: PageContext) -> Response:
     return page.render("roles/new.html", permissions=PERMISSION_WORDS, ready=READY_ROLES, begun=begun)
 
 
-def role_page(page: PageContext) -> Response:
-    role = _role(page)
-    return page.render(
-        "roles/role.html",
-        role=role,
-        held={permission.rule_name for permission in role.perm},
-        permissions=PERMISSION_WORDS,
-        in_force_mark=in_force_mark(page, _limit_in_force(page)),
-    )
-
-
 def _limit_in_force(page: PageContext) -> dict[str, Any]:
     """As the form sends it."""
     role = _role(page)
     cycle = {"cycle_period": role.cycle_period, "cycle_day": role.cycle_day}
     return {"new_transaction_limit": role.transaction_limit, **cycle}
+
+
+role_page = template_view(
+    "roles/role.html", role=_role, permissions=PERMISSION_WORDS,
+    in_force_mark=lambda page: in_force_mark(page, _limit_in_force(page)),
+)  # fmt: skip
 
 
 def _holders(page: PageContext) -> str:

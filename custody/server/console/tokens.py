@@ -32,7 +32,7 @@ from custody.server.console.addresses import entries_of
 from custody.server.console.context import PageContext
 from custody.server.console.rendering import FUNCTION_WORDS, token_units
 from custody.server.console.reviews import Review, require_as_shown, shown_mark
-from custody.server.console.table import Row, form, live
+from custody.server.console.table import Row, form, live, template_view
 from custody.server.console.typed import raw_units
 from custody.server.console.vaults import CHAIN_SECONDS, holdings, vault_by_id, vault_name, vaults_to_choose
 from custody.server.errors import Invalid, NotFound
@@ -53,7 +53,7 @@ def tokens(page: PageContext) -> Response:
     held, trouble = holdings(page, vault_id) if vault_id else ([], "")
     return page.render(
         "tokens/list.html", tokens=shown, vaults=vaults,
-        all_vaults=vaults_to_choose(page, vault_id, replaced=True),
+        all_vaults=vaults_to_choose(page, "vault", replaced=True),
         vault_id=vault_id, held=held, trouble=trouble,
     )  # fmt: skip
 
@@ -111,10 +111,7 @@ def _possible(page: PageContext, shown: Contract) -> list[str]:
     ]
 
 
-def new_token(page: PageContext) -> Response:
-    chosen = page.form.one("vault_id") or page.query("vault")
-    vaults = vaults_to_choose(page, chosen)
-    return page.render("tokens/new.html", vaults=vaults, chosen=chosen)
+new_token = template_view("tokens/new.html", vaults=lambda page: vaults_to_choose(page, "vault_id"))
 
 
 def _typed(page: PageContext, listed: list[WhitelistAddress]) -> dict[str, Any]:
@@ -243,28 +240,19 @@ def _function(page: PageContext) -> Function:
     raise NotFound("A token has no such function.")
 
 
-def call_page(page: PageContext) -> Response:
-    token, function = token_here(page), _function(page)
-    chosen = page.form.one("wallet_id") or page.query("vault")
-    return page.render(
-        "tokens/call.html",
-        token=token,
-        function=function,
-        title=FUNCTION_WORDS[function],
-        vaults=_callers(page, token, function, chosen),
-        chosen=chosen,
-        takes_address=function.takes_address and function is not Function.BURN,
-        warning=_WARNINGS.get(function, ""),
-    )
-
-
-def _callers(page: PageContext, token: Contract, function: Function, chosen: str) -> list[VaultName]:
+def _callers(page: PageContext) -> list[VaultName]:
     """The vaults that may call it, the owner first: any holder transfers, the owner alone does the rest."""
-    own = vault_name(page, token.vault_id)
-    if function is not Function.TRANSFER:
+    own = vault_name(page, token_here(page).vault_id)
+    if _function(page) is not Function.TRANSFER:
         return [own]
-    others = vaults_to_choose(page, chosen, replaced=True)
+    others = vaults_to_choose(page, "wallet_id", replaced=True)
     return [own, *(each for each in others if each.id != own.id)]
+
+
+call_page = template_view(
+    "tokens/call.html", token=token_here, function=_function, vaults=_callers,
+    warning=lambda page: _WARNINGS.get(_function(page), ""),
+)  # fmt: skip
 
 
 def _typed_call(page: PageContext, token: Contract) -> tuple[str, int | None]:

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from starlette.responses import Response
-
 from custody.schemas.call import PermissionName
 from custody.schemas.keys import REVOKE_KEY
 from custody.schemas.limits import UPDATE_VAULT
@@ -13,12 +11,11 @@ from custody.schemas.vaults import (
     UNFREEZE_VAULT,
     UPDATE_VAULT_CONTROLS,
     VAULT_CONTROLS,
-    Vault,
     VaultControls,
 )
 from custody.server.console.context import PageContext
 from custody.server.console.limits import used_words, vault_limit
-from custody.server.console.rendering import controls_words, member_words
+from custody.server.console.rendering import member_words
 from custody.server.console.reviews import Facts, Review, in_force_mark
 from custody.server.console.table import Row, form, template_view
 from custody.server.console.vaults import names_of, vault_here
@@ -63,43 +60,37 @@ def _warning_of_limit(page: PageContext) -> str:
     return f"It applies from the next payment on.{ends} Waiting proposals stay."
 
 
-def controls(page: PageContext) -> Response:
-    in_force, now = _controls(page), _in_force(page)
-    words = " ".join(f"{what} {how}." for what, how in controls_words(**now))
-    context = {"controls": in_force, "now": words, "in_force_mark": in_force_mark(page, now)}
-    return page.render("vaults/controls.html", vault=vault_here(page), **context)
-
-
 def _in_force(page: PageContext) -> dict[str, bool]:
-    in_force = _controls(page)
-    return {"only_address_book": in_force.only_address_book, "maker_may_approve": in_force.maker_may_approve}
+    return _controls(page).model_dump(include={"only_address_book", "maker_may_approve"})
 
 
-def freeze_page(page: PageContext) -> Response:
-    in_force = _controls(page)
-    asked_by_you = in_force.unfreeze_asked_by == str(page.user.uuid)
-    shown = vault_here(page)
-    able = _who_may_unfreeze(page, shown) if in_force.is_frozen else ()
-    return page.render(
-        "vaults/freeze.html",
-        vault=shown,
-        controls=in_force,
-        asked_by_you=asked_by_you,
-        able=able,
-        signed_meanwhile=_SIGNED_MEANWHILE,
-    )
+controls = template_view(
+    "vaults/controls.html", vault=vault_here, controls=_controls,
+    in_force_mark=lambda page: in_force_mark(page, _in_force(page)),
+)  # fmt: skip
 
 
-def _who_may_unfreeze(page: PageContext, shown: Vault) -> list[str]:
-    """By name: all of them for a person who may see the members, else those among the vault's signers."""
+def _who_may_unfreeze(page: PageContext) -> list[str]:
+    """By name: all of them for a person who may see the members, else those among the vault's signers. None
+    where it is not frozen.
+    """
+    if not _controls(page).is_frozen:
+        return []
     if page.workspace.may("MANAGE_USERS"):
         return [
             member_words(each)
             for each in page.read(MEMBERS)
             if any(permission.rule_name == PermissionName.PAYMENT_APPROVE for permission in each.role.perm)
         ]
+    shown = vault_here(page)
     names = names_of(page, shown)
     return [names[each.user_id] for each in shown.signers if each.may_approve]
+
+
+freeze_page = template_view(
+    "vaults/freeze.html", vault=vault_here, controls=_controls, able=_who_may_unfreeze,
+    signed_meanwhile=_SIGNED_MEANWHILE,
+)  # fmt: skip
 
 
 def review_unfreeze(page: PageContext) -> Review:

@@ -26,12 +26,7 @@ from custody.schemas.vaults import (
 )
 from custody.server.console.context import PageContext
 from custody.server.console.limits import vault_limit
-from custody.server.console.rendering import (
-    COIN_WORDS,
-    MOVEMENT_WORDS,
-    controls_words,
-    csv_file,
-)
+from custody.server.console.rendering import COIN_WORDS, MOVEMENT_WORDS, csv_file
 from custody.server.console.table import Row, form, live, template_view
 from custody.server.console.typed import query_day, query_sats
 from custody.server.errors import CustodyError, Invalid
@@ -93,10 +88,11 @@ def replacement_name(page: PageContext, shown: Vault) -> VaultName | None:
     return None if last is None else vault_name(page, last.id)
 
 
-def vaults_to_choose(page: PageContext, chosen: str = "", *, replaced: bool = False) -> list[VaultName]:
-    """The first MAX_CHOICES, and ``chosen``, to which a vault's own page linked. ``replaced``: those that pay
-    nothing new, too. Raises NotFound.
+def vaults_to_choose(page: PageContext, field: str, *, replaced: bool = False) -> list[VaultName]:
+    """The first MAX_CHOICES, and the one in the form's field, or to which a vault's own page linked.
+    ``replaced``: those that pay nothing new, too. Raises NotFound.
     """
+    chosen = page.form.one(field) or page.query("vault")
     names = page.read(VAULT_NAMES, limit=MAX_CHOICES)
     names = [each for each in names if replaced or each.replaced_by is None]
     if chosen and chosen not in {each.id for each in names}:
@@ -117,9 +113,6 @@ def _standing(page: PageContext) -> dict[str, Any]:
     return {
         "vault": shown,
         "controls": controls,
-        "controls_words": controls_words(
-            only_address_book=controls.only_address_book, maker_may_approve=controls.maker_may_approve
-        ),
         "people": names_of(page, shown),
         "movements": page.read(VAULT_HISTORY, vault_id=shown.id, limit=NEWEST).movements,
         "held": held,
