@@ -286,7 +286,11 @@ def requests_command(state: Path, status: str | None, after: int) -> None:
         page = organisations.page(db, query)
     header = ("UID", "STATUS", "ORGANISATION", "WORKSPACE", "NETWORK", "ASKED BY")
     readable, unreadable = apart(page.items)
-    give_list(page.items, header, map(_row, readable), "No requests.")
+    rows = (
+        (str(item.uid), item.status, item.org_name, item.workspace_name, item.network, item.requester_email)
+        for item in readable
+    )
+    give_list(page.items, header, rows, "No requests.")
     if not wants_json():
         for item in unreadable:
             aside(f"Not shown: request {item.row_id}. {item.unreadable}")
@@ -332,7 +336,3 @@ def _decide(
     with platform_at(state) as platform, platform.services.store.write() as db:
         review = ReviewOnboardingRequest(decision=decision, review_note=note)
         return decide(Ctx(platform.services, OPERATOR, db), uid, review, chain=chain)
-
-
-def _row(item: "OnboardingRequest") -> tuple[str, ...]:
-    return str(item.uid), item.status, item.org_name, item.workspace_name, item.network, item.requester_email

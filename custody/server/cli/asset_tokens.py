@@ -3,7 +3,6 @@ without a platform.
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -179,15 +178,12 @@ def _payload_in(text: str) -> Payload:
         raise ValueError("This is no hex: give a payload, an output's script or a transaction.") from None
     if is_token_payload(data):
         return decode_payload(data)
-    scripts = [data] if data[:1] == bytes((OP_RETURN,)) else _outputs(data)
+    is_script = data[:1] == bytes((OP_RETURN,))
+    scripts = [data] if is_script else [each.script_pubkey for each in Transaction.parse(data).outputs]
     payloads = [payload for script in scripts if (payload := token_of_script(script)) is not None]
     if len(payloads) != 1:
         raise ValueError("There is no token's data in it, or there are several.")
     return payloads[0]
-
-
-def _outputs(raw: bytes) -> Iterator[bytes]:
-    return (output.script_pubkey for output in Transaction.parse(raw).outputs)
 
 
 def _block_of(line: str, number: int) -> TokenBlock:

@@ -67,16 +67,12 @@ def confirm(page: PageContext) -> Response:
     if change.status == "PENDING":
         # Beside it stands what is in force, which another change may have changed since.
         require_as_shown(page, _facts(change))
-    applied = page.submit(CONFIRM_CHANGE)
+    applied = page.act(CONFIRM_CHANGE, **page.typed(CONFIRM_CHANGE))
     if applied.change.path in {CREATE_WEBHOOK.path, UPDATE_WEBHOOK.path}:
         shown = WebhookWithSecret.model_validate(applied.answer)
         if shown.secret is not None:
             return page.render("webhooks/secret.html", shown=shown)
     return page.redirect(f"{page.workspace.path}/changes", "The change is made.")
-
-
-def _rule(page: PageContext) -> dict[str, int | None]:
-    return {} if page.form.ticked("is_on") else {"confirming_role_id": None, "cooling_off_hours": 0}
 
 
 def _warning(page: PageContext) -> str:
@@ -85,6 +81,7 @@ def _warning(page: PageContext) -> str:
     return "Each member then changes policy alone."
 
 
+_NO_RULE = {"confirming_role_id": None, "cooling_off_hours": 0}
 _HERE = "/w/{workspace_id:int}/changes"
 ROWS = (
     Row("GET", _HERE, changes),
@@ -96,6 +93,6 @@ ROWS = (
     form(
         _HERE + "/rule", UPDATE_SECOND_PERSON_RULE, changes,
         lambda rule: f"The rule is {'on' if rule.is_on else 'off'}.", asks="Change the rule",
-        warns=_warning, given=_rule,
+        warns=_warning, given=lambda page: {} if page.form.ticked("is_on") else _NO_RULE,
     ),
 )  # fmt: skip

@@ -204,16 +204,14 @@ class PageContext:
         is_number = int in set(_kinds_of(call.shape.model_fields["after"].annotation))
         after = self.cursor(at) if is_number else self.query(at) or None
         items = self._answer(call, {"limit": limit + bool(key), "after": after, **given})
-        readable: list[Any]
         if key:
-            readable = self._readable(items)[:limit]
-            following = getattr(readable[-1], key) if len(items) > limit and readable else None
-        else:
-            readable, following = self._readable(items.items), items.following(call.key)
+            items = Page(items[:limit], total=0, has_more=len(items) > limit)
+        following = items.following(key or call.key)
         query = self.request.query_params.multi_items()
         kept = [each for each in query if each[1] and each[0] not in {at, "seen"}]
         self.first_page = None if after is None else urlencode(kept)
         self.next_page = None if following is None else urlencode([*kept, (at, following)])
+        readable: list[Any] = self._readable(items.items)
         return readable
 
     def _answer(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Any:
@@ -268,10 +266,6 @@ class PageContext:
         repeated = answered.value is None
         answer: Answer = call.writer.validate_json(answered.content) if repeated else answered.value
         return answer
-
-    def submit(self, call: Call[Any, Answer], /, **given: Any) -> Answer:
-        """`act` with what is `typed`."""
-        return self.act(call, **self.typed(call, **given))
 
     def typed(self, call: Call[Any, Any], /, **given: Any) -> dict[str, Any]:
         """What is given, and for every other field of the call what the path or the form says. A box that is

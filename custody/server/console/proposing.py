@@ -341,10 +341,6 @@ def review_forward(page: PageContext) -> Review:
     )
 
 
-def _confirmed_forward(page: PageContext) -> dict[str, Any]:
-    return _forward(page) | {"coins": list(page.form.every("shown_coin"))}
-
-
 _NEW = "/w/{workspace_id:int}/proposals/new"
 _FORWARD = "/w/{workspace_id:int}/proposals/forward"
 ROWS = (
@@ -353,6 +349,7 @@ ROWS = (
     Row("GET", _FORWARD, forward_page),
     form(
         _FORWARD, FORWARD_TO_VAULT, forward_page, "It is proposed. Sign it on your own machine.",
-        to="proposals/{0.psbt_id}", review=review_forward, given=_confirmed_forward,
+        to="proposals/{0.psbt_id}", review=review_forward,
+        given=lambda page: _forward(page) | {"coins": list(page.form.every("shown_coin"))},
     ),
 )  # fmt: skip

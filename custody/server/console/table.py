@@ -108,8 +108,7 @@ def form(
     optional: Sequence[str] = (),
     shows: str = "",
 ) -> Row:
-    """A row whose form makes one call with what was typed (`PageContext.submit`), and goes on with the words
-    ``done``.
+    """A row whose form makes one call with what was `typed`, and goes on with the words ``done``.
 
     ``to``: the page to go on to, below the workspace unless it begins with a slash, with the answer's fields
     as ``{0.name}`` and the path's as ``{name}``; where empty, the page that the form belongs to. ``given``:

@@ -12,7 +12,7 @@ from custody.schemas.address_book import WHITELIST_ADDRESSES
 from custody.schemas.changes import CHANGES
 from custody.schemas.history import VAULT_COINS
 from custody.schemas.proposals import PREVIEW_PSBT, PSBT, Proposal, PsbtPreview
-from custody.schemas.sending import SWEEP_VAULT, SweptVault
+from custody.schemas.sending import SWEEP_VAULT
 from custody.schemas.users import MEMBERS
 from custody.schemas.vaults import REPLACE_VAULT, VAULT_EXPORT, VAULT_NAMES, Vault
 from custody.server.console.context import PageContext
@@ -128,11 +128,8 @@ def sweep(page: PageContext) -> Response:
     else:
         require_as_shown(page, *coins_and_payments(now.psbt_base64))
     swept = page.act(SWEEP_VAULT, vault_id=old.id, fee_rate=page.form.one("fee_rate"))
-    return page.redirect(page.request.url.path.rpartition("/")[0], _after_sweep(swept))
-
-
-def _after_sweep(swept: SweptVault) -> str:
-    return f"{count(len(swept.psbt_ids), 'sweep is', 'sweeps are')} proposed. The signers decide now."
+    words = f"{count(len(swept.psbt_ids), 'sweep is', 'sweeps are')} proposed. The signers decide now."
+    return page.redirect(page.request.url.path.rpartition("/")[0], words)
 
 
 _REPLACE = "/w/{workspace_id:int}/vaults/{vault_id}/replace"

@@ -130,12 +130,11 @@ def holdings(page: PageContext, vault_id: str) -> tuple[list[TokenBalance], str]
         return [], error.detail
 
 
-def names_of(page: PageContext, *shown: Vault) -> dict[str, str]:
+def names_of(page: PageContext, shown: Vault) -> dict[str, str]:
     """The signers' names, by user id."""
     return {
         each.user_id: page.person(each.user_id, full_name(each.first_name.value, each.surname.value))
-        for one in shown
-        for each in one.signers
+        for each in shown.signers
     }
 
 
@@ -186,10 +185,6 @@ def typed_policy(page: PageContext) -> dict[str, Any]:
 def _typed(page: PageContext) -> dict[str, Any]:
     net = page.workspace.entry.workspace_info.net
     return {"network": net, **typed_policy(page), **vault_limit(page)}
-
-
-def _after_making(made: Vault) -> str:
-    return " ".join(("The vault is made.", *(made.warnings or ())))
 
 
 def _wanted(page: PageContext, names: Sequence[str]) -> dict[str, Any]:
@@ -257,8 +252,9 @@ ROWS = (
     Row("GET", _VAULTS, vaults),
     Row("GET", f"{_VAULTS}/new", new_vault),
     form(
-        f"{_VAULTS}/new", CREATE_WALLET, new_vault, _after_making, to="vaults/{0.id}", given=_typed,
-        asks="Make the vault",
+        f"{_VAULTS}/new", CREATE_WALLET, new_vault,
+        lambda made: " ".join(("The vault is made.", *(made.warnings or ()))), to="vaults/{0.id}",
+        given=_typed, asks="Make the vault",
         warns="Policy, signers and name never change. Each signer compares the vault's code with the others "
         "and pins it before anyone pays to it.",
     ),

@@ -127,7 +127,10 @@ class BodyLimit:
         max_bytes = MAX_PSBT_BODY_BYTES if scope["path"] in self._psbt_paths else MAX_BODY_BYTES
         is_more = announces_more(Headers(scope=scope), max_bytes)
         if is_more and not scope["path"].startswith("/console/"):
-            await _refuse(scope, receive, send)
+            refused = problem(Request(scope), ErrorCode.BODY_TOO_LARGE, "The body is too large.")
+            # The rest of the body is not read, so the connection cannot be used again.
+            refused.headers["Connection"] = "close"
+            await refused(scope, receive, send)
             return
         # The console refuses on a page, where it begins to read.
         received = max_bytes if is_more else 0
@@ -141,13 +144,6 @@ class BodyLimit:
             return message
 
         await self._app(scope, receive_bounded, send)
-
-
-async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
-    answer = problem(Request(scope), ErrorCode.BODY_TOO_LARGE, "The body is too large.")
-    # The rest of the body is not read, so the connection cannot be used again.
-    answer.headers["Connection"] = "close"
-    await answer(scope, receive, send)
 
 
 def build_asgi(services: Services, random: RandomBytes, *, version: str, lifespan: Lifespan) -> FastAPI:
