@@ -4,10 +4,10 @@ band is in proportion to its amount.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from custody.common.pages.figures import grouped
 
-WIDTH = 1000
 # The left edge of each column; the coins' labels are left of the first, the outputs' right of the last.
 COINS_X, MIDDLE_X, OUT_X = 220, 400, 590
 NODE, MIDDLE_NODE = 10, 16
@@ -56,10 +56,10 @@ class Band:
 class Picture:
     """``to_scale``: no band was widened to be visible."""
 
-    width: int
+    width: ClassVar[int] = 1000
+    middle_x: ClassVar[float] = MIDDLE_X - MIDDLE_NODE / 2
+    middle_width: ClassVar[int] = MIDDLE_NODE
     height: float
-    middle_x: float
-    middle_width: int
     middle_y: float
     middle_height: float
     coins: tuple[Band, ...]
@@ -76,10 +76,7 @@ def draw(coins: Sequence[Flow], outputs: Sequence[Flow]) -> Picture:
     height, middle = max(heights) + 2 * MARGIN, max(sum(left), sum(right))
     middle_y = (height - middle) / 2
     return Picture(
-        width=WIDTH,
         height=height,
-        middle_x=MIDDLE_X - MIDDLE_NODE / 2,
-        middle_width=MIDDLE_NODE,
         middle_y=middle_y,
         middle_height=middle,
         coins=_bands(coins, left, (height - heights[0]) / 2, middle_y, towards_middle=True),
