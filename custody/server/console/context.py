@@ -34,6 +34,7 @@ from custody.server.rules.credentials import Caller, anybody
 from custody.server.second_person.changes import as_change
 from custody.server.second_person.requirement import require_no_second_person
 from custody.server.services import Services
+from custody.server.shown import apart
 from custody.server.store.store import PageSnapshot, read_once
 from custody.server.web.http import address_of
 from custody.server.web.problems import trace_id_of
@@ -356,8 +357,8 @@ class PageContext:
         if not isinstance(answer, list):
             self.unreadable += getattr(answer, "unreadable", ())
             return answer
-        readable = [each for each in answer if not isinstance(each, Unreadable)]
-        self.unreadable += [each for each in answer if isinstance(each, Unreadable)]
+        readable, unreadable = apart(answer)
+        self.unreadable += unreadable
         return readable
 
     def one_of(self, items: Sequence[Item], key: str, name: str, words: str) -> Item:

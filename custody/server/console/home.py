@@ -2,6 +2,7 @@
 another; and requests for an organisation, sent by a person and decided by an operator of the platform.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
@@ -57,7 +58,6 @@ def _shown(page: PageContext) -> dict[str, Any]:
         "vaults": vaults,
         "are_all": len(vaults) == len(listed) and not page.unreadable,
         "waiting": waiting,
-        "total_sats": sum(vault.confirmed_sats for vault in vaults),
         "names": {vault.id: vault.name for vault in vaults},
         "changes": [each for each in page.read(CHANGES) if each.status == "PENDING"],
     }
@@ -77,7 +77,7 @@ def _new(page: PageContext) -> dict[str, str]:
 # --- an organisation of one's own ---------------------------------------------------------------------------
 
 PAGE = 20
-VOLUMES = {
+VOLUMES: Mapping[str, str] = {
     MonthlyVolume.UNDER_10K: "up to 10,000 US dollars",
     MonthlyVolume.UNDER_100K: "10,000 to 100,000 US dollars",
     MonthlyVolume.UNDER_1M: "100,000 to 1 million US dollars",
@@ -97,10 +97,9 @@ onboarding = template_view(
 
 def review_request(page: PageContext) -> Review:
     form = page.form
-    try:
-        volume = VOLUMES[MonthlyVolume(form.one("monthly_volume"))]
-    except ValueError:
-        raise Invalid.at("/monthly_volume", "Choose one of the list.") from None
+    volume = VOLUMES.get(form.one("monthly_volume"))
+    if volume is None:
+        raise Invalid.at("/monthly_volume", "Choose one of the list.")
     facts = (
         ("Organisation", form.one("org_name")),
         ("First workspace", form.one("workspace_name")),

@@ -1,7 +1,6 @@
 """Spending limits: what was typed of one, what it bounds in words, and a member's own."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 from starlette.responses import Response
@@ -15,33 +14,30 @@ from custody.server.console.rendering import is_everything, sats_of
 from custody.server.console.table import Row
 from custody.server.console.typed import btc
 from custody.server.errors import Invalid
-from custody.server.rules.limits import Cycle, unused_of
-from multisig import Sats, format_btc, parse_btc
+from multisig import format_btc
 
 # Of the vaults, beside one's own limit.
 SHOWN = 20
 
 
-def left_words(mine: MyLimits, vault: Vault) -> Sequence[tuple[str, str]]:
-    """What is left of each sum that bounds the next payment, ``role`` and ``vault``, with its words. Neither
-    where nothing is used up.
+def left_words(mine: MyLimits, vault: Vault, of_role: int, of_vault: int) -> Sequence[tuple[str, int]]:
+    """What is left of each sum that bounds the next payment, with its words. Neither where nothing is used
+    up.
     """
-    words = []
+    left = []
     if not is_everything(sats_of(mine.limit)):
-        words.append(("role", f"Left for all your payments until {until(mine.next_reset)}"))
+        left.append((f"Left for all your payments until {until(mine.next_reset)}", of_role))
     own = vault.detailed_vault_limits
     if own is not None and own.per_cycle:
-        words.append(("vault", f"Left for all payments of this vault until {until(own.next_reset)}"))
-    return words
+        left.append((f"Left for all payments of this vault until {until(own.next_reset)}", of_vault))
+    return left
 
 
 def left_of(page: PageContext, shown: PsbtPreview, vault: Vault) -> Sequence[tuple[str, int]]:
     """What the limits on sums leave after this payment."""
     if shown.role_left_sats is None or shown.vault_left_sats is None:
         return ()
-    unused = {"role": shown.role_left_sats, "vault": shown.vault_left_sats}
-    mine = page.read(MY_LIMITS)
-    return [(words, unused[whose]) for whose, words in left_words(mine, vault)]
+    return left_words(page.read(MY_LIMITS), vault, shown.role_left_sats, shown.vault_left_sats)
 
 
 # --- what was typed -----------------------------------------------------------------------------------------
@@ -61,19 +57,6 @@ def vault_limit(page: PageContext) -> dict[str, Any]:
 def role_limit(page: PageContext, name: str) -> dict[str, Any]:
     """As `create-role` and `update-role-policies` take it, but for its cycle. Raises Invalid."""
     return {name: format_btc(btc(page.form.one(name), f"/{name}"))}
-
-
-def used_words(now: VaultLimits, typed: dict[str, Any]) -> str:
-    """What counts already in the sum that is to be a vault's limit."""
-    period, day = typed["cycle_period"], typed["cycle_day"]
-    if (now.cycle_period, now.cycle_day) != (period, day):
-        return "What was paid since the beginning of that week or month counts."
-    since = Cycle(period, day).start(now.next_reset - timedelta(days=1))
-    left = Sats(unused_of(parse_btc(typed["transaction_limit"]), sats_of(now.used)))
-    return (
-        f"{now.used} BTC is used already since {until(since)}: "
-        f"{format_btc(left)} BTC left until {until(now.next_reset)}"
-    )
 
 
 # --- one's own ----------------------------------------------------------------------------------------------

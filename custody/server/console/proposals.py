@@ -108,7 +108,8 @@ def _standing(page: PageContext) -> dict[str, Any]:
     lacks_deposit = proposal.trouble is not None and proposal.trouble.kind is TroubleKind.COIN_MISSING
     # Signatures of it exist: its coins stay locked.
     keeps_coins = status is ProposalStatus.CANCELLED and proposal.may_be_replaced
-    can_be_bumped = may_propose and proposal.may_be_replaced and not keeps_coins and not lacks_deposit
+    can_be_replaced = may_propose and proposal.may_be_replaced
+    can_be_bumped = can_be_replaced and not keeps_coins and not lacks_deposit
     signs = [signer for signer in proposal.signers if signer.user_id == me]
     return {
         "proposal": proposal,
@@ -119,11 +120,7 @@ def _standing(page: PageContext) -> dict[str, Any]:
             (words, path)
             for words, path, may in (
                 ("Pay a higher fee", "bump", can_be_bumped),
-                (
-                    "Take its coins back",
-                    "take-back",
-                    may_propose and proposal.may_be_replaced and not is_pending,
-                ),
+                ("Take its coins back", "take-back", can_be_replaced and not is_pending),
                 ("Free its coins", "release", may_end and keeps_coins),
                 ("Cancel", "cancel", may_end and (is_pending or lacks_deposit)),
             )

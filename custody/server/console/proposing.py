@@ -122,11 +122,11 @@ def _funds(page: PageContext, vault: Vault) -> dict[str, Any]:
 
 def _limits(page: PageContext, vault: Vault) -> Sequence[tuple[str, int]]:
     mine, own = page.read(MY_LIMITS), vault.detailed_vault_limits
-    unused = {"role": sats_of(mine.unused), "vault": 0 if own is None else sats_of(own.unused)}
+    of_vault = 0 if own is None else sats_of(own.unused)
     each = (
         () if own is None or own.per_cycle else (("Most in each payment, fee included", sats_of(own.limit)),)
     )
-    return (*each, *((words, unused[whose]) for whose, words in left_words(mine, vault)))
+    return (*each, *left_words(mine, vault, sats_of(mine.unused), of_vault))
 
 
 # --- what was typed, as the API takes it --------------------------------------------------------------------
@@ -245,8 +245,7 @@ def _approvals(page: PageContext, vault: Vault) -> str:
         for each in vault.signers
         if each.may_approve is not False and each.key_state in (None, "active")
     }
-    controls = page.read(VAULT_CONTROLS, vault_id=vault.id)
-    if not controls.maker_may_approve:
+    if not page.read(VAULT_CONTROLS, vault_id=vault.id).maker_may_approve:
         signers.pop(str(page.user.uuid), None)
     if len(signers) < vault.m:
         return f"{vault.m} are needed, and only these may approve: {', '.join(signers.values()) or 'no one'}"

@@ -1,7 +1,9 @@
 """What bounds a vault: its limit, the address book, who approves, a freeze; a signer's key that is lost."""
 
+from datetime import timedelta
 from typing import Any
 
+from custody.common.text import until
 from custody.schemas.call import PermissionName
 from custody.schemas.keys import REVOKE_KEY
 from custody.schemas.limits import UPDATE_VAULT
@@ -14,12 +16,14 @@ from custody.schemas.vaults import (
     VaultControls,
 )
 from custody.server.console.context import PageContext
-from custody.server.console.limits import used_words, vault_limit
-from custody.server.console.rendering import member_words
+from custody.server.console.limits import vault_limit
+from custody.server.console.rendering import member_words, sats_of
 from custody.server.console.reviews import Facts, Review, in_force_mark
 from custody.server.console.table import Row, form, template_view
 from custody.server.console.vaults import names_of, vault_here
 from custody.server.errors import NotFound
+from custody.server.rules.limits import Cycle, unused_of
+from multisig import Sats, format_btc, parse_btc
 
 
 def _controls(page: PageContext) -> VaultControls:
@@ -49,8 +53,17 @@ limits = template_view(
 def _used(page: PageContext) -> Facts:
     """What counts already in the sum that is to be the limit."""
     now, typed = vault_here(page).detailed_vault_limits, page.typed(UPDATE_VAULT, **vault_limit(page))
-    is_sum = now is not None and typed["per_cycle"]
-    return (("Of this sum", used_words(now, typed)),) if now is not None and is_sum else ()
+    if now is None or not typed["per_cycle"]:
+        return ()
+    words = "What was paid since the beginning of that week or month counts."
+    if (now.cycle_period, now.cycle_day) == (typed["cycle_period"], typed["cycle_day"]):
+        since = Cycle(now.cycle_period, now.cycle_day).start(now.next_reset - timedelta(days=1))
+        left = Sats(unused_of(parse_btc(typed["transaction_limit"]), sats_of(now.used)))
+        words = (
+            f"{now.used} BTC is used already since {until(since)}: "
+            f"{format_btc(left)} BTC left until {until(now.next_reset)}"
+        )
+    return (("Of this sum", words),)
 
 
 def _warning_of_limit(page: PageContext) -> str:

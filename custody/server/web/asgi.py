@@ -96,19 +96,13 @@ class Trace:
                 )
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
-        route, method = _route(scope), scope["method"] if scope["method"] in METHODS else UNKNOWN
+        path, method = scope["path"], scope["method"] if scope["method"] in METHODS else UNKNOWN
+        # The endpoint's path template.
+        route = getattr(scope.get("route"), "path", path if path in PLAIN_ROUTES else UNKNOWN)
         self._meters.requests.labels(route, method, str(status)).inc()
         # A long poll's duration is the caller's choice.
         if not wait_seconds(Headers(scope=scope)):
             self._meters.request_seconds.labels(route, method).observe(seconds)
-
-
-def _route(scope: Scope) -> str:
-    """The endpoint's path template."""
-    path = getattr(scope.get("route"), "path", None)
-    if path is None:
-        path = scope["path"] if scope["path"] in PLAIN_ROUTES else UNKNOWN
-    return str(path)
 
 
 class BodyLimit:
