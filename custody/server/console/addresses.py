@@ -3,6 +3,7 @@ and addresses: a review of the rows, then a call per row.
 """
 
 import csv
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -219,9 +220,7 @@ def _line(
 
 def review_import(page: PageContext) -> Review:
     lines = read_lines(page)
-    counts = {
-        does: sum(line.does == does for line in lines) for does in ("add", "rename", "nothing", "refused")
-    }
+    counts = Counter(line.does for line in lines)
     facts: tuple[tuple[str, object], ...] = (
         ("Added", counts["add"]),
         ("Renamed", counts["rename"]),

@@ -69,11 +69,6 @@ def workspace(page: PageContext) -> Response:
     return page.render("workspace/workspace.html", networks=NETWORKS)
 
 
-def _new(page: PageContext) -> dict[str, str]:
-    """The page has a form of the workspace's own name, too."""
-    return {name: page.form.one(f"new_{name}") for name in ("name", "description")}
-
-
 # --- an organisation of one's own ---------------------------------------------------------------------------
 
 PAGE = 20
@@ -146,7 +141,9 @@ ROWS = (
     ),
     form(
         _HERE + "/new", CREATE_WORKSPACE, workspace, "The workspace is made. You administer it.",
-        to="/console/w/{0.workspace_info.uid}/", asks="Make the workspace", given=_new,
+        to="/console/w/{0.workspace_info.uid}/", asks="Make the workspace",
+        # The page has a form of the workspace's own name, too.
+        given=lambda page: {name: page.form.one(f"new_{name}") for name in ("name", "description")},
         warns="Its network cannot be changed later.",
     ),
     Row("GET", "/onboarding", onboarding),

@@ -2,7 +2,7 @@
 signer's machine proves it (`multisig.inspect`). Nothing here comes from what a record says.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from custody.common.pages.flow import Flow, Picture, address_lines, draw
@@ -12,7 +12,6 @@ from custody.schemas.vaults import Vault
 from custody.server.console.reviews import Review
 from multisig import Inspection, MultisigError, Network, Psbt, inspect
 from multisig import Vault as Policy
-from multisig.bip322 import inspect_proof
 
 # By an address's chain: 0 receives, 1 takes change.
 _PLACES = ("receive", "change")
@@ -49,15 +48,8 @@ def money_of(
 
     ``labels``: names of the address book, by address.
     """
-    network = Network(vault.chain)
-    try:
-        seen = inspect(
-            Psbt.parse(psbt_base64), Policy.from_descriptor(vault.descriptor, network), network=network
-        )
-    except MultisigError:
-        return None
-    total, fee = seen.total_in, seen.fee
-    if total is None or fee is None:
+    seen = inspected(inspect, psbt_base64, vault)
+    if seen is None or (total := seen.total_in) is None or (fee := seen.fee) is None:
         return None
     is_forward = tx_type is TxType.FORWARD
     shares = _shares(seen, labels, vault.name, is_forward=is_forward)
@@ -89,12 +81,14 @@ class MoneyReview(Review):
     template: str = field(default="proposals/review.html")
 
 
-def proof_of(psbt_base64: str, vault: Vault) -> Inspection | None:
-    """What a proof of control signs. None where it cannot be read."""
+def inspected(look: Callable[..., Inspection], psbt_base64: str, vault: Vault) -> Inspection | None:
+    """``look``: `inspect`, or `inspect_proof` for what a proof of control signs. None where it cannot be
+    read.
+    """
     network = Network(vault.chain)
     try:
         psbt = Psbt.parse(psbt_base64)
-        return inspect_proof(psbt, Policy.from_descriptor(vault.descriptor, network), network=network)
+        return look(psbt, Policy.from_descriptor(vault.descriptor, network), network=network)
     except MultisigError:
         return None
 

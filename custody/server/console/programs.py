@@ -98,14 +98,12 @@ def _kinds(page: PageContext) -> list[str]:
 
 def _change(page: PageContext) -> dict[str, Any]:
     """What the button of the form changes, and nothing else."""
-    match page.form.one("do"):
-        case "rotate":
-            wanted: dict[str, Any] = {"rotate_secret": True}
-        case "enable" | "disable" as verb:
-            wanted = {"enabled": verb == "enable"}
-        case _:
-            wanted = {"kinds": _kinds(page)}
-    return {"kinds": None, "enabled": None, "rotate_secret": False, **wanted}
+    button = page.form.one("do")
+    return {
+        "kinds": None if button in {"rotate", "enable", "disable"} else _kinds(page),
+        "enabled": button == "enable" if button in {"enable", "disable"} else None,
+        "rotate_secret": button == "rotate",
+    }
 
 
 _HERE = "/w/{workspace_id:int}/programs"

@@ -28,13 +28,14 @@ from custody.schemas.proposals import (
 from custody.server.console.addresses import entries_of
 from custody.server.console.context import PageContext
 from custody.server.console.limits import left_of
-from custody.server.console.money import MoneyReview, money_of, proof_of
+from custody.server.console.money import MoneyReview, inspected, money_of
 from custody.server.console.reviews import Facts, Review, require_as_shown, shown_mark
 from custody.server.console.table import Row, form, live, template_view
 from custody.server.console.typed import fee_rate, require_days_in_order
 from custody.server.console.vaults import vault_by_id, vaults_to_choose
 from custody.server.errors import CustodyError, Invalid, PermissionDenied
 from multisig import Psbt
+from multisig.bip322 import inspect_proof
 
 PAGE: Final = 50
 FILTERS: Final = ("search", "status", "awaiting", "vault", "from_day", "to_day")
@@ -92,7 +93,7 @@ def _money(page: PageContext) -> dict[str, Any]:
     proposal = proposal_of(page)
     vault, psbt = vault_by_id(page, proposal.vault_id), proposal.psbt_base64
     if proposal.tx_type is TxType.PROOF:
-        return {"section": "proofs", "seen": proof_of(psbt, vault)}
+        return {"section": "proofs", "seen": inspected(inspect_proof, psbt, vault)}
     labels = labels_of(page, proposal.recipients)
     return {"section": "proposals", "money": money_of(psbt, vault, labels, proposal.tx_type)}
 

@@ -2,6 +2,7 @@
 identity provider: signing in through it, linking an account to it, and its settings.
 """
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 from urllib.parse import urlsplit
@@ -192,21 +193,15 @@ def begin(page: PageContext) -> Response:
     the request that comes back from the provider does not carry it (`SameSite=Strict`).
     """
     page.admit()
-    _require_signed_out(page)
+    if page.held is not None:
+        with suppress(Unauthenticated, TokenExpired):
+            _, page.held = session.authenticate(page.services, page.request, page.held, page.snapshot)
+            words = "You are signed in already. Sign out first, then sign in through your organisation."
+            raise StateConflict(words)
     provider_id = page.form.one("organisation").strip()
     is_typed = page.form.ticked("typed") or provider_id == session.cookie(page.request, "organisation")
     leaving = page.make_in_parts(identity_providers.begin(provider_id, target_of(page)))
     return _leave(page, leaving, provider_id if is_typed else "")
-
-
-def _require_signed_out(page: PageContext) -> None:
-    if page.held is None:
-        return
-    try:
-        _, page.held = session.authenticate(page.services, page.request, page.held, page.snapshot)
-    except (Unauthenticated, TokenExpired):
-        return
-    raise StateConflict("You are signed in already. Sign out first, then sign in through your organisation.")
 
 
 def _leave(page: PageContext, leaving: ProviderRedirect, provider_id: str) -> Response:
