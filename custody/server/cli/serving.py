@@ -17,6 +17,7 @@ from custody.server.cli.common import platform_at, refusals, state_option
 
 if TYPE_CHECKING:
     from custody.server.app import Platform
+    from custody.server.background import Background
     from custody.server.web.listen import ListenAddress
 
 
@@ -85,13 +86,22 @@ def serve_command(
 @metrics_option
 def worker_command(state: Path, health: str | None, port_file: Path | None, metrics: str | None) -> None:
     """Do the platform's jobs, without answering requests, until SIGINT or SIGTERM."""
-    from custody.server.web.listen import ListenAddress
-
     with _process("worker", state, metrics, works=True) as platform:
+        background = platform.background
         if health is None:
-            _work(platform)
-        else:
-            _work_in_sight(platform, ListenAddress.parse(health), port_file)
+            _work(background)
+            return
+        from custody.server.web.asgi import build_worker_asgi
+        from custody.server.web.listen import ListenAddress, bind, serve
+
+        serve(
+            build_worker_asgi(platform.services, background.lifespan),
+            bind(ListenAddress.parse(health), behind_proxy=False),
+            behind_proxy=False,
+            on_ready=partial(_announce, "Working, in sight on", port_file),
+            on_stop=background.stop_taking,
+            is_over=lambda: background.is_outdated,
+        )
 
 
 @contextmanager
@@ -127,32 +137,16 @@ def _announce(words: str, port_file: Path | None, address: "ListenAddress") -> N
     say(f"{words} {address.url}")
 
 
-def _work(platform: "Platform") -> None:
+def _work(background: "Background") -> None:
     from custody.common.interpreter import settle
     from custody.server.web.listen import first_signal
 
     stopped = Event()
-    with first_signal(stopped.set), platform.background.running():
+    with first_signal(stopped.set), background.running():
         settle()
         say("Working")
-        while not (stopped.wait(1) or platform.background.is_outdated):
+        while not (stopped.wait(1) or background.is_outdated):
             pass
-
-
-def _work_in_sight(platform: "Platform", address: "ListenAddress", port_file: Path | None) -> None:
-    from custody.server.web.asgi import build_worker_asgi
-    from custody.server.web.listen import bind, serve
-
-    background = platform.background
-
-    serve(
-        build_worker_asgi(platform.services, background.lifespan),
-        bind(address, behind_proxy=False),
-        behind_proxy=False,
-        on_ready=partial(_announce, "Working, in sight on", port_file),
-        on_stop=background.stop_taking,
-        is_over=lambda: background.is_outdated,
-    )
 
 
 @contextmanager

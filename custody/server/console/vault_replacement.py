@@ -19,7 +19,7 @@ from custody.server.console.context import PageContext
 from custody.server.console.money import MoneyReview, money_of
 from custody.server.console.proposals import BOOK_READERS, coins_and_payments
 from custody.server.console.rendering import COIN_WORDS
-from custody.server.console.reviews import Facts, Review, require_as_shown, shown_mark
+from custody.server.console.reviews import Review, require_as_shown, shown_mark
 from custody.server.console.table import Row, form
 from custody.server.console.vaults import (
     PAGE,
@@ -37,7 +37,7 @@ from multisig import Vault as Policy
 
 def replacement(page: PageContext) -> Response:
     shown = vault_here(page)
-    context = {"vault": shown, "named": _entries_that_lead_here(page, shown)}
+    context = {"vault": shown, "named": _entries_that_lead_here(page)}
     if shown.replaced_by is not None:
         return page.render("vaults/replaced.html", **context, **_progress(page, shown))
     changes = page.read(CHANGES)
@@ -52,13 +52,11 @@ def replacement(page: PageContext) -> Response:
     return page.render("vaults/replace.html", **context, waits=waits, able=able, now=now, name=name)
 
 
-def _entries_that_lead_here(page: PageContext, old: Vault) -> list[str]:
+def _entries_that_lead_here(page: PageContext) -> list[str]:
     """Names in the address book; none for a person who may not read it."""
-    return (
-        [each.name for each in page.read(WHITELIST_ADDRESSES, leads_to=old.id)]
-        if page.workspace.may(*BOOK_READERS)
-        else []
-    )
+    if not page.workspace.may(*BOOK_READERS):
+        return []
+    return [each.name for each in page.read(WHITELIST_ADDRESSES, leads_to=page.path_param("vault_id"))]
 
 
 def _progress(page: PageContext, old: Vault) -> dict[str, Any]:
@@ -85,10 +83,6 @@ def _signers_with_fingerprints(page: PageContext, old: Vault, new: Vault) -> lis
         (names[each.user_id], cosigners[each.key_index].fingerprint.hex, each.user_id not in before)
         for each in new.signers
     ]
-
-
-def _what_leads_here(page: PageContext) -> Facts:
-    return [("Leads to the old vault", name) for name in _entries_that_lead_here(page, vault_here(page))]
 
 
 def _sweep(page: PageContext, old: Vault) -> tuple[Vault, PsbtPreview]:
@@ -137,7 +131,8 @@ ROWS = (
     Row("GET", _REPLACE, replacement),
     form(
         _REPLACE, REPLACE_VAULT, replacement, "The vault is replaced.", to="vaults/{vault_id}/replace",
-        asks="Replace it", beside=_what_leads_here, given=typed_policy,
+        asks="Replace it", given=typed_policy,
+        beside=lambda page: [("Leads to the old vault", name) for name in _entries_that_lead_here(page)],
         warns="Another manager of the workspace confirms it. Then the coins move to the new vault alone, "
         "beside every limit, and the old one pays nothing else. This is final.",
     ),
