@@ -271,12 +271,6 @@ class EncodedAnswer:
     content: bytes
     value: Any = field(default=None, compare=False)
 
-    @property
-    def page(self) -> Page[Any] | None:
-        """Where it is one of a list."""
-        value = self.value.answer if isinstance(self.value, Watched) else self.value
-        return value if isinstance(value, Page) else None
-
 
 def answer(services: Services, invocation: Invocation, snapshot: PageSnapshot | None = None) -> EncodedAnswer:
     """Makes the call, in transactions of its own; what it reads first, in ``snapshot``, a page's, which ends

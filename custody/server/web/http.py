@@ -5,26 +5,30 @@ from datetime import timedelta
 from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
-from pydantic import BaseModel
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
 from custody.schemas.call import Page
+from custody.server.calls import EncodedAnswer, Invocation, Watched
 from custody.server.services import Services
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 NO_TIME: Final = timedelta()
 
 
-def page_headers(path: str, query: BaseModel, page: Page[Any], key: str) -> dict[str, str]:
-    """How many there are, and where the next page begins (RFC 8288)."""
+def page_headers(invocation: Invocation, answered: EncodedAnswer) -> dict[str, str]:
+    """Of a list in pages: how many there are, and where the next page begins (RFC 8288)."""
+    value = answered.value
+    page = value.answer if isinstance(value, Watched) else value
+    if not isinstance(page, Page):
+        return {}
     headers = {"X-Total-Count": str(page.total)}
     if not page.is_total_exact:
         headers["X-Total-Count-Is"] = "at-least"
-    if (after := page.following(key)) is not None:
-        values = query.model_dump(mode="json", exclude_none=True) | {"after": after}
-        headers["Link"] = f'<{path}?{urlencode(values)}>; rel="next"'
+    if (after := page.following(invocation.call.key)) is not None:
+        values = invocation.request.model_dump(mode="json", exclude_none=True) | {"after": after}
+        headers["Link"] = f'<{invocation.path}?{urlencode(values)}>; rel="next"'
     return headers
 
 

@@ -93,9 +93,7 @@ def _look_at(services: Services, invocation: Invocation, request: Request) -> tu
     etag = f'"{sha256(answered.content).hexdigest()[:32]}"'
     if is_known(request, etag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag}), seen
-    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
-    if (page := answered.page) is not None:
-        headers |= page_headers(invocation.path, invocation.request, page, invocation.call.key)
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache", **page_headers(invocation, answered)}
     return Response(answered.content, media_type="application/json", headers=headers), seen
 
 

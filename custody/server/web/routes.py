@@ -182,8 +182,7 @@ def _answering(call: Call[Any, Any]) -> Callable[..., Any]:
         with closing(PageSnapshot(services.store)) as snapshot:
             invocation = _invocation(call, request, body, given, snapshot)
             answered = answer(services, invocation, snapshot)
-        page, value = answered.page, answered.value
-        headers = {} if page is None else page_headers(invocation.path, invocation.request, page, call.key)
+        value, headers = answered.value, page_headers(invocation, answered)
         response = Response(answered.content, media_type="application/json", headers=headers)
         if isinstance(value, LoginResponse | RefreshResponse) and value.refresh_token:
             renewal = value.refresh_token, REFRESH_LIFETIME
