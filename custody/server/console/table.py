@@ -128,11 +128,13 @@ def form(
 
     def reviewed(page: PageContext) -> Review:
         wanted = typed(page)
+        # First of all, whether it can be read: a refusal for something else pins nothing anew.
+        change = page.as_change(call, wanted)
         pinned = () if in_force is None else (require_in_force(page, in_force(page), wanted),)
         still = None if bound is None else bound(page)
         if still is not None:
             pinned = (shown_mark(still),)
-        facts = (*facts_of(page.as_change(call, wanted)), *beside(page), *(still or ()))
+        facts = (*facts_of(change), *beside(page), *(still or ()))
         warning = warns if isinstance(warns, str) else warns(page)
         return Review(question_of(call), facts, asks, warning, pinned=pinned)
 
