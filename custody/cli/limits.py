@@ -99,8 +99,9 @@ def set_command(
         fail("name either a vault or a role", "Like custody limit set 1.5BTC --vault Reserve.", Exit.USAGE)
     if role is not None and per_cycle is False:
         fail("a role's limit is for all payments together", "Leave --per-payment out.", Exit.USAGE)
-    period, of_vault = CYCLES.get(cycle or ""), None if vault is None else per_cycle
-    given = {"cycle_period": period, "cycle_day": day, "per_cycle": of_vault}
+    # A role's limit is always of a sum.
+    of_sum = None if vault is None else per_cycle
+    given = {"cycle_period": CYCLES.get(cycle or ""), "cycle_day": day, "per_cycle": of_sum}
     changed = {name: value for name, value in given.items() if value is not None}
     if vault is not None:
         _set_vault(access, vault_of(access, vault), btc(new), changed)
