@@ -45,17 +45,17 @@ fee_rate_option = click.option("--fee-rate", metavar="SAT/VB", help="In sat/vB, 
 @asking_in_workspace
 def propose_command(
     access: Access,
+    /,
     vault: str,
     sats: int,
     recipient: str,
     also: tuple[tuple[int, str], ...],
     coins: tuple[str, ...],
     description: str | None,
-    priority: str | None,
-    fee_rate: str | None,
+    **fee: str | None,
 ) -> None:
     """Propose a payment from a vault. It is sent only after enough signers have approved it."""
-    _require_one(priority, fee_rate)
+    _require_one(fee)
     source = vault_of(access, vault)
     book = access.client.whitelist_addresses(workspace_id=access.workspace_id)
     wanted = ((sats, recipient), *also)
@@ -66,9 +66,8 @@ def propose_command(
         recipients=[_address(whom, value, source.chain, book, unseen=access.yes) for value, whom in wanted],
         amounts_sats=[value for value, _whom in wanted],
         description=description,
-        priority=priority,
-        fee_rate=fee_rate,
         coins=[one.lower() for one in coins] or None,
+        **fee,
     )
     for line in _summary(source, request, book):
         aside(line)
@@ -84,19 +83,16 @@ def propose_command(
 @priority_option
 @fee_rate_option
 @in_workspace
-def max_send_command(
-    access: Access, vault: str, recipients: tuple[str, ...], priority: str | None, fee_rate: str | None
-) -> None:
+def max_send_command(access: Access, /, vault: str, recipients: tuple[str, ...], **fee: str | None) -> None:
     """Show the most that one payment to these recipients can send, and why it is not more."""
-    _require_one(priority, fee_rate)
+    _require_one(fee)
     source = vault_of(access, vault)
     book = access.client.whitelist_addresses(workspace_id=access.workspace_id)
     maximum = access.client.max_send(
         workspace_id=access.workspace_id,
         wallet_id=source.id,
         recipients=[_address(one, None, source.chain, book, unseen=False) for one in recipients],
-        priority=priority,
-        fee_rate=fee_rate,
+        **fee,
     )
     give(
         maximum,
@@ -119,9 +115,9 @@ def propose(access: Access, request: "CreatePsbtRequest") -> None:
     )
 
 
-def _require_one(priority: str | None, fee_rate: str | None) -> None:
+def _require_one(fee: dict[str, str | None]) -> None:
     """At most. Raises Stop."""
-    if priority is not None and fee_rate is not None:
+    if None not in fee.values():
         fail("a fee rate takes the place of a priority", "Give one of the two.", Exit.USAGE)
 
 
