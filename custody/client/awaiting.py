@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -12,7 +13,7 @@ from custody.client.api import Api
 from custody.client.flow import Core, OnSession, Session
 from custody.common.exchange import Awaiting
 from custody.common.plain_http import trust
-from custody.common.transports import AwaitingTransport
+from custody.common.transports import perform
 
 
 class AsyncClient(Api, Awaiting[Core]):
@@ -32,7 +33,7 @@ class AsyncClient(Api, Awaiting[Core]):
         core = Core(base_url, now, session, on_session)
         over = transport or httpx.AsyncHTTPTransport(verify=trust(ca_file), trust_env=False)
         self._http = httpx.AsyncClient(transport=over, trust_env=False)
-        super().__init__(core, AwaitingTransport(self._http), sleep)
+        super().__init__(core, partial(perform, self._http), sleep)
 
     async def aclose(self) -> None:
         await self._http.aclose()

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from custody.client.api import Api
 from custody.client.flow import Core, OnSession, Session
 from custody.common.exchange import HttpRequest, Outcome, Waiting
-from custody.common.plain_http import PlainTransport, tls_for
+from custody.common.plain_http import perform, tls_for
 
 
 class Client(Api, Waiting[Core]):
@@ -36,7 +37,7 @@ class Client(Api, Waiting[Core]):
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         core = Core(base_url, now, session, on_session)
-        super().__init__(core, transport or PlainTransport(tls=tls_for(base_url, ca_file)), sleep)
+        super().__init__(core, transport or partial(perform, tls=tls_for(base_url, ca_file)), sleep)
 
     def __enter__(self) -> Self:
         return self

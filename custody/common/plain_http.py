@@ -7,7 +7,6 @@ import http.client
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -100,30 +99,24 @@ class PlainConnection(http.client.HTTPConnection):
         return self.getresponse()
 
 
-@dataclass(frozen=True)
-class PlainTransport:
+def perform(request: HttpRequest, connect: Connect = over_tcp, *, tls: "SSLContext | None" = None) -> Outcome:
     """Each exchange has a connection of its own. ``tls``: for https."""
-
-    connect: Connect = over_tcp
-    tls: "SSLContext | None" = None
-
-    def __call__(self, request: HttpRequest) -> Outcome:
-        with Deadline(request.whole) as deadline:
-            try:
-                with closing(PlainConnection(request.url, request.silence, self.connect)) as connection:
-                    connection.open(deadline, self.tls)
-                    answer = connection.ask(request)
-                    body = Body(request.path, headers := headers_of(answer))
-                    for piece in pieces(answer):
-                        body.add(piece)
-                    # What http.client leaves to its caller where it reads by pieces.
-                    if deadline.is_over or answer.length:
-                        raise ConnectionError("the answer breaks off")
-                    return HttpReply(answer.status, headers, body.whole(), request.path)
-            except (*TROUBLES, Unfit) as error:
-                if deadline.is_over:
-                    return NoAnswer(Why.ENDLESS, TimeoutError("The answer has no end."))
-                return no_answer(error)
+    with Deadline(request.whole) as deadline:
+        try:
+            with closing(PlainConnection(request.url, request.silence, connect)) as connection:
+                connection.open(deadline, tls)
+                answer = connection.ask(request)
+                body = Body(request.path, headers := headers_of(answer))
+                for piece in pieces(answer):
+                    body.add(piece)
+                # What http.client leaves to its caller where it reads by pieces.
+                if deadline.is_over or answer.length:
+                    raise ConnectionError("the answer breaks off")
+                return HttpReply(answer.status, headers, body.whole(), request.path)
+        except (*TROUBLES, Unfit) as error:
+            if deadline.is_over:
+                return NoAnswer(Why.ENDLESS, TimeoutError("The answer has no end."))
+            return no_answer(error)
 
 
 def pieces(answer: http.client.HTTPResponse) -> Iterator[bytes]:

@@ -18,29 +18,24 @@ from custody.common.exchange import (
 )
 
 
-class AwaitingTransport:
+async def perform(http: httpx.AsyncClient, request: HttpRequest) -> Outcome:
     """Over a client that follows no redirects."""
-
-    def __init__(self, http: httpx.AsyncClient) -> None:
-        self._http = http
-
-    async def __call__(self, request: HttpRequest) -> Outcome:
-        # httpx must not send cookies by itself: a plan says which are sent, and where.
-        self._http.cookies.clear()
-        try:
-            async with asyncio.timeout(request.whole):
-                response = await self._http.send(message(request), stream=True)
-                try:
-                    body = Body(request.path, response.headers)
-                    async for piece in response.aiter_bytes():
-                        body.add(piece)
-                finally:
-                    await response.aclose()
-            return HttpReply(response.status_code, response.headers, body.whole(), request.path)
-        except TimeoutError:
-            return NoAnswer(Why.ENDLESS, httpx.ReadTimeout("The answer has no end."))
-        except (httpx.TransportError, Unfit) as error:
-            return no_answer(error)
+    # httpx must not send cookies by itself: a plan says which are sent, and where.
+    http.cookies.clear()
+    try:
+        async with asyncio.timeout(request.whole):
+            response = await http.send(message(request), stream=True)
+            try:
+                body = Body(request.path, response.headers)
+                async for piece in response.aiter_bytes():
+                    body.add(piece)
+            finally:
+                await response.aclose()
+        return HttpReply(response.status_code, response.headers, body.whole(), request.path)
+    except TimeoutError:
+        return NoAnswer(Why.ENDLESS, httpx.ReadTimeout("The answer has no end."))
+    except (httpx.TransportError, Unfit) as error:
+        return no_answer(error)
 
 
 def message(request: HttpRequest) -> httpx.Request:

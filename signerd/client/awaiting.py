@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 import httpx
 
 from custody.common.exchange import Awaiting, HttpReply, HttpRequest
-from custody.common.transports import AwaitingTransport, message, no_answer
+from custody.common.transports import message, no_answer, perform
 from signerd.api.account import EventsApi
 from signerd.asking import DaemonAddress, address_of, failure, refusal
 from signerd.client.flow import BROKEN, LoopbackApi, Patience, event, is_news
@@ -26,7 +27,7 @@ class AsyncDaemonClient(LoopbackApi, Awaiting[DaemonAddress]):
         """Raises DaemonNotRunning; UnsafeFolder where another user could have made the socket."""
         self.address = address_of(at)
         self._http = _async_connection(self.address)
-        super().__init__(self.address, AwaitingTransport(self._http), sleep or asyncio.sleep)
+        super().__init__(self.address, partial(perform, self._http), sleep or asyncio.sleep)
 
     @classmethod
     def at(cls, url: str, token: str | None = None) -> Self:

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from custody.common.exchange import HttpReply, HttpRequest, Waiting
-from custody.common.plain_http import TROUBLES, PlainConnection, PlainTransport, headers_of, no_answer, pieces
+from custody.common.plain_http import TROUBLES, PlainConnection, headers_of, no_answer, perform, pieces
 from signerd.api.account import EventsApi
 from signerd.asking import DaemonAddress, address_of, failure, refusal
 from signerd.client.flow import BROKEN, LoopbackApi, Patience, event, is_news
@@ -31,7 +32,7 @@ class DaemonClient(LoopbackApi, Waiting[DaemonAddress]):
         """Raises DaemonNotRunning; UnsafeFolder where another user could have made the socket."""
         self.address = address_of(at)
         self.address.require_answering()
-        super().__init__(self.address, PlainTransport(self.address.connect), sleep)
+        super().__init__(self.address, partial(perform, connect=self.address.connect), sleep)
 
     @classmethod
     def plain(cls, state: Path) -> Self:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from custody.common.exchange import HttpReply, HttpRequest, NoAnswer
-from custody.common.plain_http import PlainTransport, tls_for
+from custody.common.plain_http import perform, tls_for
 from custody.common.private_files import take
 from custody.common.session_store import SECRETS_FILE
 from signerd.account.secrets import keyring_store
@@ -27,8 +27,8 @@ PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 def _ask(installation: Installation) -> HttpReply | NoAnswer:
     """As the daemon does: no proxy, no redirect, the same authorities."""
     platform = installation.config.platform
-    transport = PlainTransport(tls=tls_for(platform.url, platform.ca_file))
-    return transport(HttpRequest("GET", platform.url, ANSWER_SECONDS, ANSWER_SECONDS))
+    request = HttpRequest("GET", platform.url, ANSWER_SECONDS, ANSWER_SECONDS)
+    return perform(request, tls=tls_for(platform.url, platform.ca_file))
 
 
 def reach(installation: Installation) -> DoctorFinding:

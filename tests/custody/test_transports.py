@@ -13,8 +13,8 @@ import pytest
 from custody.client import AsyncClient, Client, Session, Unreachable, flow
 from custody.common.deadlines import Deadline
 from custody.common.exchange import HttpReply, HttpRequest, NoAnswer, Outcome, Why
-from custody.common.plain_http import PIECE, PlainTransport, pieces, tls_for
-from custody.common.transports import AwaitingTransport
+from custody.common.plain_http import PIECE, perform, pieces, tls_for
+from custody.common.transports import perform as perform_async
 from tests.support.certificates import certificate_for
 from tests.support.dripping import dripping, listening_for
 
@@ -26,18 +26,15 @@ FOREVER = {
 SIGNED_IN = Session("sid-0123456789abcdef", "access", "refresh", ends_at=1e12)
 
 
-waited = PlainTransport()
-
-
 def awaited(request):
     async def run():
         async with httpx.AsyncClient(trust_env=False) as http:
-            return await AwaitingTransport(http)(request)
+            return await perform_async(http, request)
 
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize("transport", [waited, awaited])
+@pytest.mark.parametrize("transport", [perform, awaited])
 @pytest.mark.parametrize("how", FOREVER)
 def test_f_an_exchange_without_an_end_is_left(transport, how):
     with dripping(*FOREVER[how]) as url:
@@ -86,11 +83,10 @@ def test_an_exchange_without_an_end_is_cut_alone():
             line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npaid")
 
     with listening_for(serve) as url:
-        transport = PlainTransport()
         paid: list[Outcome] = []
-        paying = threading.Thread(target=lambda: paid.append(transport(HttpRequest("POST", url, 60, 60))))
+        paying = threading.Thread(target=lambda: paid.append(perform(HttpRequest("POST", url, 60, 60))))
         paying.start()
-        outcome = transport(HttpRequest("GET", url, 60, 0.3))
+        outcome = perform(HttpRequest("GET", url, 60, 0.3))
         drip_cut.set()
         paying.join(30)
     assert isinstance(outcome, NoAnswer)
@@ -132,14 +128,14 @@ def test_an_ipv6_address_needs_no_port(url, port):
         asked.append(place)
         raise OSError
 
-    PlainTransport(connect)(HttpRequest("GET", url, 60, 60))
+    perform(HttpRequest("GET", url, 60, 60), connect)
     assert asked == [(url.split("[")[1].split("]")[0], port)]
 
 
 def test_a_value_that_no_header_carries_is_sent_nowhere_and_not_quoted():
     with listening_for(lambda line: line.close()) as url:
         for value in ("Bearer hidden\n", "Bearer hidden\u2028"):
-            outcome = waited(HttpRequest("GET", url, 60, 60, headers={"Authorization": value}))
+            outcome = perform(HttpRequest("GET", url, 60, 60, headers={"Authorization": value}))
             assert isinstance(outcome, NoAnswer)
             assert outcome.why is Why.BROKEN
             assert "hidden" not in str(outcome.cause)
@@ -166,7 +162,7 @@ def test_over_tls_an_answer_is_whole_or_none(length, seconds, tmp_path):
     cookies = b"Set-Cookie: a=1\r\nset-cookie: b=2"
     answer = b"HTTP/1.1 200 OK\r\n%s\r\nContent-Length: %d\r\n\r\npaid" % (cookies, length)
     with over_tls(tmp_path, answer) as (url, certificate):
-        outcome = PlainTransport(tls=tls_for(url, certificate))(HttpRequest("POST", url, 60, seconds))
+        outcome = perform(HttpRequest("POST", url, 60, seconds), tls=tls_for(url, certificate))
     if length == len(b"paid"):
         assert isinstance(outcome, HttpReply)
         assert (outcome.content, outcome.headers["set-cookie"]) == (b"paid", "a=1, b=2")
@@ -177,9 +173,9 @@ def test_over_tls_an_answer_is_whole_or_none(length, seconds, tmp_path):
 
 def test_a_platform_that_cannot_prove_to_be_itself_is_told_nothing(tmp_path):
     with over_tls(tmp_path, b"HTTP/1.1 200 OK\r\n\r\n") as (url, certificate):
-        usual = PlainTransport(tls=tls_for(url, None))(HttpRequest("GET", url, 60, 60))
+        usual = perform(HttpRequest("GET", url, 60, 60), tls=tls_for(url, None))
         address = url.replace("localhost", "127.0.0.1")
-        other_name = PlainTransport(tls=tls_for(url, certificate))(HttpRequest("GET", address, 60, 60))
+        other_name = perform(HttpRequest("GET", address, 60, 60), tls=tls_for(url, certificate))
     for outcome in (usual, other_name):
         assert isinstance(outcome, NoAnswer)
         assert outcome.why is Why.NO_CONNECTION
