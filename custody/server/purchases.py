@@ -112,8 +112,11 @@ def purchases(ctx: Ctx, query: PurchasesQuery) -> Page[PurchaseTransaction | Unr
     """NotFound for an ``after`` that is not the caller's."""
     mine = PurchaseRow.user_id == ctx.caller.user_id
     rows, total, has_more = newest_first(ctx.db, PurchaseRow, mine, query.after, query.limit)
-    items = shown(rows, lambda some: list(map(_shape, some)), "id", lambda row: str(row.id))
-    return Page(items, total, has_more)
+
+    def shapes(some: Sequence[PurchaseRow]) -> list[PurchaseTransaction]:
+        return [shape_of(PurchaseTransaction, row) for row in some]
+
+    return Page(shown(rows, shapes, "id", lambda row: str(row.id)), total, has_more)
 
 
 def adopt_key(services: Services, key: str) -> None:
@@ -194,10 +197,6 @@ def _owner(db: Session, address: str) -> int | None:
         if user is not None:
             return user
     return None
-
-
-def _shape(row: PurchaseRow) -> PurchaseTransaction:
-    return shape_of(PurchaseTransaction, row, **{name: Decimal(getattr(row, name)) for name in AMOUNTS})
 
 
 def webhook_key(secret: bytes) -> str:

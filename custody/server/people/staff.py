@@ -26,6 +26,7 @@ from custody.server.rules.roles import (
     Staff,
     require_grantable,
 )
+from custody.server.shown import shape_of
 from custody.server.store.models import InvitationRow, MembershipRow, RolePermissionRow, RoleRow, WorkspaceRow
 
 FIRST_CYCLE: Final = Cycle("M", 1)
@@ -184,10 +185,10 @@ def role_shapes(db: Session, roles: Iterable[RoleRow]) -> dict[int, wire.Role]:
 
 
 def role_shape(role: RoleRow, granted: Iterable[PermissionName]) -> wire.Role:
-    return wire.Role(
+    return shape_of(
+        wire.Role,
+        role,
         role_id=role.id,
-        name=role.name,
-        description=role.description,
         perm=[
             wire.Permission(uid=PERMISSION_UIDS[name], rule_name=name)
             for name in sorted(granted, key=PERMISSION_UIDS.__getitem__)

@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import BindParameter, Exists, bindparam, exists, func, select
 from sqlalchemy.orm import Session
@@ -122,12 +122,12 @@ def _gets_signatures(proposal: ProposalRow, signers: Sequence[SignerNow], reader
 
 def _signer(seat: SignerNow, decision: DecisionRow | None, name: str | None) -> wire.ProposalSigner:
     is_signed = decision is not None and decision.decision == "approve" and decision.is_complete
-    return wire.ProposalSigner(
-        key_id=seat.key_id,
+    return shape_of(
+        wire.ProposalSigner,
+        seat,
         is_signed=is_signed,
-        user_id=str(seat.user_id),
         signed_at=decision.decided_at if decision is not None and is_signed else None,
-        decision=None if decision is None else cast("Literal['approve', 'reject']", decision.decision),
+        decision=None if decision is None else decision.decision,
         name=name,
         reason=None if decision is None else decision.reason,
         may_approve=seat.may_approve and not seat.is_lost,
@@ -279,15 +279,14 @@ def _decoded(
         "contract_id": contract_id,
     }
     if isinstance(payload, Deploy):
-        return DecodedCall(
+        return shape_of(
+            DecodedCall,
+            payload,
             **common,
-            ticker=payload.ticker,
-            decimals=payload.decimals,
             total_supply_raw=str(payload.total_supply),
             total_supply=format_units(payload.total_supply, payload.decimals),
             max_supply_raw=str(payload.max_supply),
             max_supply=format_units(payload.max_supply, payload.decimals),
-            whitelist_enabled=payload.whitelist_enabled,
             bytecode_hash=payload.bytecode_hash.hex(),
             whitelist_count=None if bytecode is None else len(bytecode.whitelist),
             whitelist_hash=None if bytecode is None else bytecode.whitelist_hash.hex(),

@@ -3,6 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -87,18 +88,26 @@ def _take_snapshot(connection: Connection) -> None:
 
 def _take_turn(connection: Connection) -> None:
     """Takes SQLite's write lock. In this process one thread at a time waits for it (`Store`)."""
-    deadline = time.monotonic() + connection.info[PATIENCE_MS] / 1_000
-    while time.monotonic() < deadline:
+    begin = partial(connection.connection.cursor().execute, _BEGIN)
+    try:
+        _once_free(begin, connection.info[PATIENCE_MS], TURN_SECONDS)
+    except sqlite3.OperationalError:
+        # Again through SQLAlchemy, which wraps the error.
+        connection.exec_driver_sql(_BEGIN)
+
+
+def _once_free(execute: Callable[[], object], patience_ms: float, pause: float) -> None:
+    """Raises OperationalError where the database stays busy for so long, or has another trouble."""
+    deadline = time.monotonic() + patience_ms / 1_000
+    while True:
         try:
-            connection.connection.cursor().execute(_BEGIN)
+            execute()
         except sqlite3.OperationalError as error:
-            if trouble_of(error) is not DatabaseTrouble.BUSY:
-                break
-            time.sleep(TURN_SECONDS)
+            if trouble_of(error) is not DatabaseTrouble.BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(pause)
         else:
             return
-    # Again through SQLAlchemy, which wraps the error.
-    connection.exec_driver_sql(_BEGIN)
 
 
 def _engine(url: URL, *, begin: Callable[[Connection], None], query_only: bool, pool_size: int) -> Engine:
@@ -147,13 +156,4 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
     """Switches to WAL. It retries, because SQLite refuses this without waiting while another process opens
     the same new file.
     """
-    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1_000
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError as error:
-            if trouble_of(error) is not DatabaseTrouble.BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(RETRY_SECONDS)
-        else:
-            return
+    _once_free(partial(connection.execute, "PRAGMA journal_mode=WAL"), BUSY_TIMEOUT_MS, RETRY_SECONDS)

@@ -33,6 +33,7 @@ from custody.server.rules.webhooks import (
     read_url,
 )
 from custody.server.secrets import Purpose, Secrets
+from custody.server.shown import shape_of
 from custody.server.store import Store
 from custody.server.store.models import (
     JobRow,
@@ -221,15 +222,7 @@ def _that_sign(secrets: Secrets, webhook: WebhookRow, now: datetime) -> tuple[st
 
 def body_of(event: WebhookEventRow) -> bytes:
     """The same bytes for every attempt and every webhook."""
-    body = Told(
-        id=event.id,
-        sequence=event.sequence,
-        kind=event.kind,
-        workspace_id=event.workspace_id,
-        created_at=event.created_at,
-        data=event.payload,
-    )
-    return body.model_dump_json().encode()
+    return shape_of(Told, event, data=event.payload).model_dump_json().encode()
 
 
 def _done(_db: Session) -> Verdict:
