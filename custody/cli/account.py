@@ -1,7 +1,6 @@
 """``custody login``, ``logout``, ``whoami`` and ``mail``: one's own account."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,11 +12,6 @@ from custody.common.session_store import credential
 from custody.common.terminal import EMAIL, Exit, answer, aside, say, table
 from custody.common.text import network_words
 
-if TYPE_CHECKING:
-    from custody.schemas.service_accounts import ServiceAccount
-
-
-STORES = ("keyring", "file")
 OF_A_FILE = (
     "Each command asks for the passphrase. A keyring asks for none (custody login --secrets keyring), nor "
     f"does systemd where it hands the passphrase over (LoadCredential={CREDENTIAL}:FILE)."
@@ -34,7 +28,7 @@ OF_A_FILE = (
 )
 @click.option(
     "--secrets",
-    type=click.Choice(STORES),
+    type=click.Choice(("keyring", "file")),
     help="Where the session is kept; the keyring where not given. Each command asks for a file's passphrase.",
 )
 @json_option
@@ -75,11 +69,17 @@ def logout_command(desk: ClientDesk) -> None:
 def whoami_command(desk: ClientDesk) -> None:
     """The account, its workspaces and its roles; the first workspace is the one that is meant by default."""
     with desk.client() as client:
+        url = client.core.base_url
         if is_program():
-            _tell_program(client.own_service_account(), client.core.base_url)
+            own = client.own_service_account()
+            give(
+                {"service_account": own, "platform": url, "service": True},
+                f"Service account {own.service_account_id} ({own.name}) of {own.made_by_name} at {url}",
+                f"In workspace {own.workspace_id} it may {', '.join(own.rights)}, "
+                f"until {own.expires_at:%Y-%m-%d}.",
+            )
             return
         user, known = client.user_info(), workspaces(client)
-        url = client.core.base_url
     service = is_service()
     if wants_json():
         shown = {"user_id": user.uuid, "email": user.email, "platform": url, "workspaces": known}
@@ -91,14 +91,6 @@ def whoami_command(desk: ClientDesk) -> None:
         table(("ID", "WORKSPACE", "ORGANISATION", "NETWORK", "ROLE"), rows)
     else:
         say("The account is in no workspace.")
-
-
-def _tell_program(own: "ServiceAccount", url: str) -> None:
-    give(
-        {"service_account": own, "platform": url, "service": True},
-        f"Service account {own.service_account_id} ({own.name}) of {own.made_by_name} at {url}",
-        f"In workspace {own.workspace_id} it may {', '.join(own.rights)}, until {own.expires_at:%Y-%m-%d}.",
-    )
 
 
 @click.command("mail")

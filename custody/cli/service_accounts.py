@@ -15,8 +15,6 @@ from custody.common.text import count
 if TYPE_CHECKING:
     from custody.schemas.service_accounts import ServiceAccount
 
-_HEADER = ("ID", "NAME", "STATUS", "MAY", "FROM", "UNTIL", "MADE BY", "LAST USED")
-
 
 def account_of(access: Access, given: str) -> "ServiceAccount":
     """Raises Stop."""
@@ -35,7 +33,8 @@ def service_account() -> None:
 def list_command(access: Access) -> None:
     """List them, with what they may and when they were last used."""
     accounts = access.client.service_accounts(access.workspace_id)
-    give_list(accounts, _HEADER, map(_cells, accounts))
+    header = ("ID", "NAME", "STATUS", "MAY", "FROM", "UNTIL", "MADE BY", "LAST USED")
+    give_list(accounts, header, map(_cells, accounts))
 
 
 @service_account.command("make")

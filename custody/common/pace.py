@@ -39,10 +39,6 @@ class Bucket:
     at: float
     level: float
 
-    @classmethod
-    def full(cls, size: float, per_second: float, now: float) -> "Bucket":
-        return cls(size, per_second, now, size)
-
     def fill(self, now: float) -> "Bucket":
         """A clock that was set back neither fills nor empties it."""
         self.level = min(self.size, self.level + max(0.0, now - self.at) * self.per_second)

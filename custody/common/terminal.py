@@ -81,9 +81,6 @@ def answers(missing: Callable[[str], Exception]) -> Prompter:
     return Person() if sys.stdin.isatty() else Script(missing)
 
 
-_GAP = "  "
-
-
 def put(text: str, *, err: bool = False) -> None:
     """A line as it is, at once: a reader of a log or a pipe does not wait for a buffer."""
     print(text, file=sys.stderr if err else sys.stdout, flush=True)
@@ -131,7 +128,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     widths = [max(len(line[column]) for line in cells) for column in range(len(header))]
     for line in cells:
         padded = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
-        put(_GAP.join(padded).rstrip())
+        put("  ".join(padded).rstrip())
 
 
 def tell(program: str, code: str, sentence: str, hint: str, status: Exit, *, as_json: bool) -> Exit:

@@ -326,9 +326,6 @@ _KINDS = {
 }
 
 
-_NO_OTHERS: Mapping[str, str] = MappingProxyType({})
-
-
 @cache
 def _patterns() -> Mapping[str, str]:
     """What a text of each pattern is. Loaded only after a mistake: most programs need few of the shapes."""
@@ -362,7 +359,7 @@ def _patterns() -> Mapping[str, str]:
     }
 
 
-def fault_words(fault: Mapping[str, Any], patterns: Mapping[str, str] = _NO_OTHERS) -> str:
+def fault_words(fault: Mapping[str, Any], patterns: Mapping[str, str] | None = None) -> str:
     """One of pydantic's ``errors()`` as the rest of a sentence that begins with the value's name.
     ``patterns``: what a text of each of the caller's own patterns is.
 
@@ -371,7 +368,7 @@ def fault_words(fault: Mapping[str, Any], patterns: Mapping[str, str] = _NO_OTHE
     """
     kind, context = str(fault["type"]), fault.get("ctx", {})
     if pattern := context.get("pattern"):
-        return patterns.get(pattern) or _patterns().get(pattern, "is not written as it must be")
+        return (patterns or {}).get(pattern) or _patterns().get(pattern, "is not written as it must be")
     # A secret's own kind of value: no list.
     if kind in {"too_short", "too_long"} and context.get("field_type") == "Value":
         kind = f"string_{kind}"

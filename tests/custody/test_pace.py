@@ -13,7 +13,7 @@ def test_a_pause_doubles_to_its_bound_and_success_starts_anew() -> None:
 
 
 def test_a_bucket_fills_to_its_size_and_no_further() -> None:
-    bucket = Bucket.full(10, 2, now=100.0)
+    bucket = Bucket(10, 2, at=100.0, level=10)
     bucket.level -= 10
     assert bucket.fill(101.0).level == 2
     assert bucket.seconds_until(2) == 0

@@ -88,7 +88,7 @@ class Throttle:
 
     def _filled(self, key: Hashable) -> Bucket:
         now = self._clock().timestamp()
-        bucket = self._buckets.setdefault(key, Bucket.full(self._limit, self._per_second, now))
+        bucket = self._buckets.setdefault(key, Bucket(self._limit, self._per_second, now, self._limit))
         self._buckets.move_to_end(key)
         if len(self._buckets) > MAX_KEYS:
             self._buckets.popitem(last=False)

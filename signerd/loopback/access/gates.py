@@ -64,7 +64,7 @@ class AppRates:
     def _of(self, who: str) -> _App:
         now = self.clock()
         if who not in self._apps:
-            self._apps[who] = _App(Bucket.full(self.burst, self.per_second, now))
+            self._apps[who] = _App(Bucket(self.burst, self.per_second, now, self.burst))
         app = self._apps[who]
         app.bucket.fill(now)
         return app
