@@ -25,7 +25,7 @@ from signerd.account.secrets import CREDENTIAL, file_store, keyring_store
 from signerd.account.session import Account
 from signerd.apps import PairedApps
 from signerd.core.values import Record
-from signerd.daemon.devices import DeviceBridge, Devices
+from signerd.daemon.devices import Devices
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.runner import Runner
 from signerd.daemon.service import Daemon
@@ -44,7 +44,7 @@ class DaemonDependencies:
     """Dependencies that are passed in: clocks, randomness, transports, devices, fault points."""
 
     transport: httpx.AsyncBaseTransport | None = None
-    bridge: DeviceBridge | None = None
+    bridge: Bridge | None = None
     fault: FaultPoint = no_fault
     now: Callable[[], float] = time.time
     clock: Callable[[], float] = time.monotonic
@@ -145,7 +145,7 @@ def _wire(
     state: Path,
     journal: Journal,
     account: Account,
-    bridge: DeviceBridge,
+    bridge: Bridge,
     outside: DaemonDependencies,
 ) -> Daemon:
     platform = PlatformClient(account.client, fault=outside.fault)

@@ -11,7 +11,6 @@ import json
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from http import HTTPStatus
 from itertools import islice
 from typing import Any, Generic, TypeVar
@@ -30,6 +29,7 @@ from custody.schemas.proposals import DecodedCall, Proposal, ProposalTrouble
 from custody.schemas.users import WorkspaceInfo
 from custody.schemas.vaults import Vault as VaultShape
 from multisig.tokens import MAX_BYTECODE_BYTES
+from signerd.core.text import moment_of
 from signerd.core.tokens import PublishedToken, TokenClaim, flag
 from signerd.core.values import Snapshot, Trouble, VaultClaim
 from signerd.errors import PlatformAnswersWrongly
@@ -99,10 +99,6 @@ def snapshot_of(shape: Proposal, workspace: PlatformWorkspace) -> Snapshot:
 
 def _trouble(shape: ProposalTrouble) -> Trouble:
     return Trouble(shape.kind, shape.advice, shape.words, moment_of(shape.since), shape.txid, shape.psbt_id)
-
-
-def moment_of(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _claim(shape: DecodedCall | None) -> TokenClaim | None:

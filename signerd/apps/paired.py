@@ -22,6 +22,7 @@ from signerd.apps.requests import (
 )
 from signerd.callers import CallerKind, LoopbackCaller, Right, app_words, granted
 from signerd.core.audit import Note
+from signerd.core.text import moment_of
 from signerd.errors import InvalidRequest, NameTaken, NotAllowed, NotPaired, UnknownApp, WrongPairingCode
 from signerd.feed import Feed
 from signerd.journal import Journal
@@ -37,16 +38,11 @@ def app_view(app: App, now: datetime) -> AppView:
         origin=app.origin,
         rights=granted(app.rights),
         state="live" if app.is_live(now) else "expired" if app.revoked is None else "revoked",
-        created=stamp(app.created),
-        expires=stamp(app.expires),
-        revoked=None if app.revoked is None else stamp(app.revoked),
+        created=moment_of(app.created),
+        expires=moment_of(app.expires),
+        revoked=None if app.revoked is None else moment_of(app.revoked),
         last_used=None if app.used is None else app.used.isoformat(),
     )
-
-
-def stamp(at: datetime) -> str:
-    """RFC 3339, to the second: a person reads it."""
-    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 # The feed's subject for pairing.
@@ -140,13 +136,13 @@ class PairedApps:
         )
         self._journal.apps.pair(app)
         self._requests.forget(request)
-        self._tell("info", f"'{app.name}' is paired until {stamp(app.expires)}.")
+        self._tell("info", f"'{app.name}' is paired until {moment_of(app.expires)}.")
         return Collected(
             state="accepted",
             token=token,
             app_id=app.app_id,
             rights=granted(app.rights),
-            expires=stamp(app.expires),
+            expires=moment_of(app.expires),
         )
 
     async def me(self, caller: LoopbackCaller) -> Me:
@@ -160,7 +156,7 @@ class PairedApps:
             rights=granted(caller.rights),
             id=caller.app_id,
             origin=caller.origin,
-            expires=None if caller.app_id is None else stamp(self._app(caller.app_id).expires),
+            expires=None if caller.app_id is None else moment_of(self._app(caller.app_id).expires),
         )
 
     # --- for the person: requests ---------------------------------------------------------------------------
@@ -266,7 +262,7 @@ class PairedApps:
     def _origin(self, origin: str) -> OriginView:
         apps = tuple(app.app_id for app in self._live() if app.origin == origin)
         until = self._journal.apps.origins(self._journal.now()).get(origin)
-        until_text = None if until is None else stamp(until)
+        until_text = None if until is None else moment_of(until)
         return OriginView(origin=origin, until=until_text, apps=apps, warning=warning_of(origin))
 
     def _live(self) -> Iterator[App]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from custody._version import __version__
 from custody.common.private_files import read_bounded
+from custody.schemas.common import format_time
 from signerd.account.config import FILE, MAX_CONFIG_BYTES, RULES_FILE, find_config, find_rules, load_config
 from signerd.backup.container import (
     MAX_JOURNAL_BYTES,
@@ -28,7 +29,6 @@ from signerd.backup.sealing import seal_for, seal_with
 from signerd.core.audit import Note, link
 from signerd.errors import BackupNotMade, JournalCorrupted
 from signerd.journal.books import BACKUP
-from signerd.journal.chain import stamp
 from signerd.journal.rows import audit_head, digest_of_tables, write_entry
 from signerd.journal.storage import JOURNAL, fault_of, open_to_read, write_new
 
@@ -120,6 +120,6 @@ def _journal(state: Path, now: datetime) -> tuple[bytes, int, bytes]:
         copy.execute("VACUUM")
         entries, head = audit_head(copy)
         made = Note(BACKUP, "journal", {"tables": digest_of_tables(copy)})
-        entry = link(entries + 1, stamp(now), made, head)
+        entry = link(entries + 1, format_time(now), made, head)
         write_entry(copy, entry)
         return copy.serialize(), entry.sequence, entry.digest

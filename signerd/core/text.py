@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from custody.common.text import SHORT_ID, foreign, plain
@@ -39,6 +40,11 @@ def as_argument(known_id: str) -> str:
 def short_id(psbt_id: str) -> str:
     """An id as titles show it."""
     return plain(psbt_id)[:SHORT_ID]
+
+
+def moment_of(at: datetime) -> str:
+    """RFC 3339 in UTC, to the second: a person reads it."""
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def canonical(value: Any) -> bytes:

@@ -3,19 +3,18 @@
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from custody.common.text import foreign, plain, said
 from firmware_bridge import (
     AddressMismatch,
     Ask,
+    Bridge,
     BridgeError,
     Busy,
     Device,
-    DeviceEvent,
     DeviceFault,
     DeviceState,
     Locked,
@@ -30,7 +29,7 @@ from firmware_bridge import (
 )
 from firmware_bridge.enrolment import fitting_name
 from firmware_bridge.makers import why_no_proof
-from multisig import RECEIVE, DerivationPath, Fingerprint, MultisigError, OriginKey, Policy, Psbt, Vault
+from multisig import RECEIVE, DerivationPath, Fingerprint, MultisigError, OriginKey, Policy, Vault
 from signerd.core import events
 from signerd.core.addresses import on_screen
 from signerd.core.signing import SigningPolicy
@@ -76,54 +75,6 @@ FIRST = AddressToShow(RECEIVE, 0, FIRST_ADDRESS, None, None)
 COMPARING_SECONDS = 2.0
 
 
-class DeviceBridge(Protocol):
-    """The methods of ``firmware_bridge.Bridge`` that the daemon uses."""
-
-    async def list(self) -> tuple[Device, ...]: ...
-
-    async def refresh(self) -> tuple[Device, ...]: ...
-
-    async def watch(self) -> None: ...
-
-    def events(self) -> AsyncIterator[DeviceEvent]: ...
-
-    async def unlock(self, device_id: str, ask: Ask, *, on_progress: OnProgress | None = None) -> Device: ...
-
-    async def identify(self, device_id: str, *, on_progress: OnProgress | None = None) -> None: ...
-
-    async def cancel(self, device_id: str) -> None: ...
-
-    async def xpubs(self, device_id: str, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]: ...
-
-    async def sign_message(
-        self, device_id: str, text: str, path: DerivationPath, *, on_progress: OnProgress | None = None
-    ) -> bytes: ...
-
-    async def enrol(
-        self, device_id: str, vault: Vault, name: str, *, on_progress: OnProgress | None = None
-    ) -> None: ...
-
-    async def show_address(
-        self,
-        device_id: str,
-        policy: Policy,
-        chain: int,
-        index: int,
-        *,
-        on_progress: OnProgress | None = None,
-    ) -> str: ...
-
-    async def sign(
-        self,
-        device_id: str,
-        psbt: Psbt,
-        policy: Policy,
-        *,
-        signer: Fingerprint | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> Psbt: ...
-
-
 def teller(feed: Feed, subject: str) -> OnProgress:
     return lambda progress: feed.add(subject, "progress", progress.text)
 
@@ -139,7 +90,7 @@ class OnScreen:
 class Devices:
     """Raises leaves of DeviceError, and AddressDiffers; ``sign`` answers with an event instead."""
 
-    bridge: DeviceBridge
+    bridge: Bridge
     fault: FaultPoint = no_fault
     clock: Callable[[], float] = time.monotonic
     on_screen: dict[str, list[OnScreen]] = field(default_factory=dict)

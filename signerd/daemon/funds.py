@@ -20,9 +20,10 @@ from custody.schemas.vaults import Vault as VaultShape
 from multisig import MAX_INDEX, RECEIVE, MultisigError, Vault, decode_address
 from multisig.tokens import Bytecode, Function, TokenCall, format_units, token_amount
 from signerd.account.vaults import seen_vault
-from signerd.account.wire import PlatformWorkspace, moment_of
+from signerd.account.wire import PlatformWorkspace
 from signerd.core.addresses import address_on_screen
 from signerd.core.places import GAP
+from signerd.core.text import moment_of
 from signerd.core.titles import memo_of
 from signerd.core.values import Pin
 from signerd.daemon.service import Daemon

@@ -28,6 +28,7 @@ from signerd.core.checks.tokens import KnownAddress
 from signerd.core.following import OVER
 from signerd.core.review import ProposalReview
 from signerd.core.states import State
+from signerd.core.text import moment_of
 from signerd.core.titles import (
     NO_PINNED,
     NOT_JUDGED,
@@ -282,7 +283,6 @@ def imported_line(
     entry: ImportedEntry, vault_name: str | None, network: Network, *, whole: bool
 ) -> ImportedLine:
     """Without a review. ``vault_name``: of the pinned vault; ``whole``: as in ``psbt_review``."""
-    until = datetime.fromtimestamp(entry.imported.expires_at, UTC)
     return ImportedLine(
         psbt_id=entry.psbt_id,
         network=str(network),
@@ -293,7 +293,7 @@ def imported_line(
         vault_name=vault_name,
         paid_sats=entry.imported.paid,
         fee_sats=entry.imported.fee,
-        expires_at=f"{until:%Y-%m-%dT%H:%M:%SZ}",
+        expires_at=moment_of(datetime.fromtimestamp(entry.imported.expires_at, UTC)),
     )
 
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
+from custody.schemas.common import format_time
 from multisig import Network
 from signerd.core.audit import Entry, Note, link
 from signerd.core.rules.values import NO_RULES, Rules
@@ -56,11 +57,6 @@ class Restored:
 
     sequence: int
     made_at: datetime
-
-
-def stamp(at: datetime) -> str:
-    """A UTC time as the chain writes it."""
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def utc_now() -> datetime:
@@ -185,4 +181,4 @@ class ChainedJournal:
         return self._now().astimezone(UTC)
 
     def _stamp(self) -> str:
-        return stamp(self.now())
+        return format_time(self.now())

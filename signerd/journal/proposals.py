@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from custody.schemas.common import format_time
 from multisig import RECEIVE, Vault
 from multisig.tokens import Bytecode, Deploy, Payload
 from signerd.core.addresses import PinnedPlace, called_here, receive_scripts
@@ -50,7 +51,6 @@ from signerd.journal.books import (
     spent_since,
     write_places,
 )
-from signerd.journal.chain import stamp
 from signerd.journal.keys_and_vaults import KeysAndVaults
 from signerd.journal.quota import work_of
 
@@ -239,9 +239,11 @@ class Proposals(KeysAndVaults):
         """What was kept for longer than any proposal waits, and what has been over for so long that it is not
         followed any more.
         """
-        now = self.now()
-        kept_before, over_before = (stamp(now - timedelta(days=days)) for days in (KEPT_DAYS, FOLLOWED_DAYS))
-        return rows.overdue(self._db, kept_before=kept_before, over_before=over_before)
+        named = {
+            "kept_before": format_time(self.now() - timedelta(days=KEPT_DAYS)),
+            "over_before": format_time(self.now() - timedelta(days=FOLLOWED_DAYS)),
+        }
+        return tuple(row["psbt_id"] for row in self._db.execute(rows.OVERDUE, named))
 
     def review(self, psbt_id: str) -> ProposalReview:
         """What the person is shown now, and the hash to approve it by. Raises UnknownProposal."""
@@ -381,7 +383,7 @@ class Proposals(KeysAndVaults):
     def spent(self) -> tuple[Spent, ...]:
         """Within the ``DAY`` that ends now, or at the latest time of the chain."""
         latest = self._db.execute("SELECT max(at) FROM audit").fetchone()[0] or ""
-        return spent_since(self._db, stamp(datetime.fromisoformat(max(self._stamp(), latest)) - DAY))
+        return spent_since(self._db, format_time(datetime.fromisoformat(max(self._stamp(), latest)) - DAY))
 
     def _context_for(self, record: Record, event: ProposalEvent) -> ReviewContext:
         """Other proposals are looked up only where this one is judged."""

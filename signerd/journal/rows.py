@@ -250,7 +250,7 @@ def _neighbour(connection: sqlite3.Connection, row: sqlite3.Row, beside: str, *,
 
 
 # Signed but not accepted by the platform, by the time of the signature; ended, by the time of the last entry.
-_OVERDUE = """
+OVERDUE = """
 SELECT p.psbt_id FROM proposals p JOIN audit a ON a.subject = p.psbt_id AND a.kind = 'signed'
 WHERE p.state IN ('kept', 'signed') AND p.imported_by IS NULL
 GROUP BY p.psbt_id HAVING min(a.at) < :kept_before
@@ -259,14 +259,6 @@ SELECT p.psbt_id FROM proposals p JOIN audit a ON a.subject = p.psbt_id
 WHERE p.settled = 0 AND p.state IN ('expired', 'superseded', 'withdrawn') AND p.imported_by IS NULL
 GROUP BY p.psbt_id HAVING max(a.at) < :over_before
 """
-
-
-def overdue(connection: sqlite3.Connection, *, kept_before: str, over_before: str) -> tuple[str, ...]:
-    """Ids of proposals signed before ``kept_before`` and never accepted, and of those ended before
-    ``over_before`` (RFC 3339 UTC).
-    """
-    named = {"kept_before": kept_before, "over_before": over_before}
-    return tuple(row["psbt_id"] for row in connection.execute(_OVERDUE, named))
 
 
 def read_pin(row: sqlite3.Row, network: Network) -> Pin:

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -15,7 +16,6 @@ from signerd.app import DaemonDependencies, open_daemon
 from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.core.values import SigningLimits
-from signerd.daemon.devices import DeviceBridge
 from signerd.daemon.runner import KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS
 from signerd.daemon.service import Daemon
 from signerd.journal import Journal, StateFolder
@@ -77,7 +77,7 @@ def prepare(state: Path) -> None:
 async def daemon_at(
     state: Path,
     platform: FakePlatform,
-    bridge: DeviceBridge,
+    bridge: Any,
     *,
     store: MemoryStore | None = None,
     config: Config | None = None,

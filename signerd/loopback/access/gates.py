@@ -7,7 +7,7 @@ import math
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from custody.common.pace import Bucket
 from signerd.apps import PairedApps
@@ -156,18 +156,6 @@ class Admitted:
     in_turn: Callable[[Request], Awaitable[None]] = field(default=_at_once, repr=False)
 
 
-class Gate(Protocol):
-    """Checks a request's head in two steps, so that an app's site can read why the second one failed."""
-
-    def reader(self, head: RequestHead) -> str | None:
-        """The foreign origin that may read the answer, if any. Raises leaves of LoopbackError."""
-        ...
-
-    def admit(self, head: RequestHead, reader: str | None) -> Admitted:
-        """Raises leaves of LoopbackError."""
-        ...
-
-
 @dataclass(frozen=True)
 class SocketGate:
     """Of the private socket, for the user's own programs: a request that looks like a browser's is refused
@@ -178,6 +166,7 @@ class SocketGate:
     rates: AppRates
 
     def reader(self, head: RequestHead) -> str | None:
+        """As of ``PortGate``: none."""
         if head.all("host") != (HOST,):
             raise NotForBrowsers(f"the Host must be '{HOST}'")
         for name, _value in head.headers:
@@ -186,13 +175,14 @@ class SocketGate:
         _refuse_upgrade(head)
         return None
 
-    def admit(self, head: RequestHead, reader: str | None) -> Admitted:  # noqa: ARG002 - no site reads an answer here
+    def admit(self, head: RequestHead) -> Admitted:
         token = head.token()
         return Admitted(TERMINAL) if token is None else _app(self.tokens, self.rates, head, token)
 
 
 class PortGate:
-    """Of the TCP port, which every page in the user's browser can call (ADR 19).
+    """Of the TCP port, which every page in the user's browser can call (ADR 19). It checks a request's head
+    in two steps, so that an app's site can read why the second one failed.
 
     ``page_name``: the page's host, as ``endpoint.PageAddress`` has it. Only there is a session one of ours.
     """
@@ -207,6 +197,7 @@ class PortGate:
         self._rates = rates
 
     def reader(self, head: RequestHead) -> str | None:
+        """The foreign origin that may read the answer, if any. Raises leaves of LoopbackError."""
         host = require_host(head, self._hosts)
         _refuse_upgrade(head)
         origin, at_page = head.sole("origin"), host in self._page_hosts
@@ -224,7 +215,8 @@ class PortGate:
             raise OriginRefused("this site was not let in")
         return origin
 
-    def admit(self, head: RequestHead, reader: str | None) -> Admitted:  # noqa: ARG002 - the request's own Origin counts
+    def admit(self, head: RequestHead) -> Admitted:
+        """Raises leaves of LoopbackError."""
         if head.enters:
             require_navigation(head)
             return Admitted(STRANGER)
@@ -241,6 +233,9 @@ class PortGate:
         if session is None:
             return Admitted(STRANGER)
         return Admitted(PAGE, session, lambda: self._sessions.stands(secret))
+
+
+Gate = SocketGate | PortGate
 
 
 def _app(tokens: PairedApps, rates: AppRates, head: RequestHead, token: str) -> Admitted:

@@ -53,7 +53,7 @@ class Guard:
             if reader is not None and head.is_preflight:
                 await preflight(head)(scope, receive, guarded(send, reader))
                 return
-            admitted = self.gate.admit(head, reader)
+            admitted = self.gate.admit(head)
             answering = guarded(send, reader, admitted.stands)
             await admitted.in_turn(partial(self._answered, head, admitted, scope, receive, answering))
         except SignerdError as error:
