@@ -43,6 +43,8 @@ IMPORTED_ENDS = frozenset({State.HANDED_OVER, State.DECLINED, State.EXPIRED, Sta
 MET_BY_OTHERS = frozenset({ProposalStatus.SIGNED, ProposalStatus.STALLED})
 # The platform says that it ended. A signature that was submitted may still confirm.
 OVER = frozenset({State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN})
+# The final states.
+ENDED = OVER | {State.HANDED_OVER, State.CONFIRMED, State.DECLINED}
 
 
 def receive(snapshot: Snapshot, context: ReviewContext) -> Step:

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 from multisig import MultisigError, Psbt, finalise, to_version_2
 from signerd.callers import LoopbackCaller, Right
 from signerd.core import events
+from signerd.core.following import ENDED
 from signerd.core.review import ProposalReview, review
 from signerd.core.signing import LIVES_SECONDS, imported_snapshot
-from signerd.core.titles import NO_PINNED, Labels, title_of
+from signerd.core.titles import Labels, title_of
 from signerd.core.values import Imported, Record, ReviewContext, Snapshot, identity_of, parts_of
-from signerd.daemon.proposal_views import ENDED, imported_line, paid_and_fee, psbt_review, refusal_words
+from signerd.daemon.proposal_views import Names, imported_line, paid_and_fee, psbt_review, refusal_words
 from signerd.daemon.runner import Runner
 from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyImported, UnknownProposal
 from signerd.journal import Journal
@@ -272,8 +273,8 @@ class ImportedPsbts:
     def _shown(self, review: ProposalReview, proposed: Record | None, caller: LoopbackCaller) -> PsbtReview:
         proposal_id = None if proposed is None else proposed.psbt_id
         whole = _is_person(caller)
-        pinned = self.journal.pinned_places(review) if whole else NO_PINNED
-        return psbt_review(review, self.journal.network, proposal_id, self.labels, pinned, whole=whole)
+        names = Names(self.labels, self.journal.pinned_places(review)) if whole else Names()
+        return psbt_review(review, self.journal.network, proposal_id, names, whole=whole)
 
 
 def signed_of(record: Record) -> Psbt | None:
@@ -339,11 +340,6 @@ class Reviews:
         result = review(snapshot, context)
         self._known[record.psbt_id] = snapshot, context, result
         return result
-
-    @property
-    def kept(self) -> int:
-        """The number of reviews that are kept."""
-        return len(self._known)
 
     def settle(self, record: Record) -> None:
         """Drop the review of a proposal that has ended; it is reviewed again if needed."""

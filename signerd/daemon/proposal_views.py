@@ -3,42 +3,24 @@ PSBTs.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import Any
 
 from custody.common.text import amount, count, plain
 from custody.schemas.proofs import block_named
 from custody.schemas.proposals import TxType
 from firmware_bridge import Device
-from multisig import (
-    RECEIVE,
-    Inspection,
-    Network,
-    OpReturn,
-    Payment,
-    ProvenChange,
-)
+from multisig import RECEIVE, Inspection, Network, OpReturn, Payment, ProvenChange
 from multisig.inspection import ProofOfControl
 from multisig.tokens import Bytecode, Payload, TokenCall, format_units, token_words
 from signerd.core.addresses import address_on_screen, on_screen
 from signerd.core.checks.case import Verdict
 from signerd.core.checks.table import CHECKS
-from signerd.core.checks.tokens import KnownAddress
-from signerd.core.following import OVER
 from signerd.core.review import ProposalReview
 from signerd.core.states import State
 from signerd.core.text import moment_of
-from signerd.core.titles import (
-    NO_PINNED,
-    NOT_JUDGED,
-    Labels,
-    Pinned,
-    labels_paid,
-    memo_of,
-    proposer_of,
-    title_of,
-)
+from signerd.core.titles import NOT_JUDGED, Labels, Pinned, labels_paid, memo_of, proposer_of, title_of
 from signerd.core.tokens import ModelScreen, hidden_parts, screen_words
 from signerd.core.values import Pin, Record
 from signerd.daemon.views import device_screens
@@ -60,23 +42,26 @@ from signerd.shapes import (
     TroubleView,
 )
 
-# Final states.
-ENDED = OVER | {State.HANDED_OVER, State.CONFIRMED, State.DECLINED}
-
-
 NOT_TOLD = "What this check found is for the person alone."
-NO_LABELS: Labels = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Names:
+    """What this machine calls addresses, by output script: the address book, and those of vaults pinned here.
+    Both are empty for an app.
+    """
+
+    labels: Labels = field(default_factory=dict)
+    pinned: Pinned = field(default_factory=dict)
+
+
+NO_NAMES = Names()
 
 
 def proposal_line(
-    record: Record,
-    review: ProposalReview,
-    network: Network,
-    labels: Labels = NO_LABELS,
-    pinned: Pinned = NO_PINNED,
+    record: Record, review: ProposalReview, network: Network, names: Names = NO_NAMES
 ) -> ProposalLine:
-    """``labels``: the address book."""
-    return ProposalLine(**_judged_line(record, review, network, labels, pinned))
+    return ProposalLine(**_judged_line(record, review, network, names))
 
 
 def imported_proposal_line(record: Record, pin: Pin | None, network: Network) -> ProposalLine:
@@ -87,17 +72,15 @@ def imported_proposal_line(record: Record, pin: Pin | None, network: Network) ->
     return ProposalLine(**line, title=imported.title or NOT_JUDGED)
 
 
-def _judged_line(
-    record: Record, review: ProposalReview, network: Network, labels: Labels, pinned: Pinned
-) -> dict[str, Any]:
+def _judged_line(record: Record, review: ProposalReview, network: Network, names: Names) -> dict[str, Any]:
     inspection = review.inspection
     paid, fee = (None, None) if inspection is None else paid_and_fee(inspection)
     token = None if inspection is None or review.token is None else token_in_short(inspection, review.token)
     return {
         **_line(record, review.pin, network, paid, fee),
         "token": token,
-        "title": title_of(review, labels, pinned),
-        "labels": labels_paid(review, labels),
+        "title": title_of(review, names.labels, names.pinned),
+        "labels": labels_paid(review, names.labels),
     }
 
 
@@ -134,9 +117,8 @@ def proposal_view(
     record: Record,
     review: ProposalReview,
     network: Network,
-    labels: Labels = NO_LABELS,
+    names: Names = NO_NAMES,
     device: Device | None = None,
-    pinned: Pinned = NO_PINNED,
 ) -> ProposalView:
     """``review`` must be of the record's snapshot: an approval is bound to its digest. ``device``: the
     signer's, if connected.
@@ -145,15 +127,13 @@ def proposal_view(
     screens, left_out = (
         ((), 0)
         if device is None or review.inspection is None
-        else device_screens(device, review.inspection, pinned)
+        else device_screens(device, review.inspection, names.pinned)
     )
     return ProposalView(
-        **_judged_line(record, review, network, labels, pinned),
+        **_judged_line(record, review, network, names),
         **_verdict(review),
         digest=review.digest,
-        money=None
-        if review.inspection is None
-        else money_view(review.inspection, review.token, review.listed, review.screen, labels, pinned),
+        money=_money(review, names),
         verification_code=None if pin is None else pin.vault.verification_code,
         kind=snapshot.kind.value,
         description=snapshot.description,
@@ -166,18 +146,11 @@ def proposal_view(
     )
 
 
-def money_view(
-    inspection: Inspection,
-    token: Bytecode | None = None,
-    listed: Sequence[KnownAddress] = (),
-    screen: ModelScreen | None = None,
-    labels: Labels = NO_LABELS,
-    pinned: Pinned = NO_PINNED,
-) -> MoneyView:
-    """``token``: the proven token of the first payload; ``listed``: the initial whitelist of a deployment.
-
-    A second payload is refused, and shown in raw units.
-    """
+def _money(review: ProposalReview, names: Names) -> MoneyView | None:
+    """None where it was not inspected. A second payload is refused, and shown in raw units."""
+    inspection = review.inspection
+    if inspection is None:
+        return None
     first, proof = inspection.token_output, inspection.proof
     # The first input of a message spends an output that does not exist.
     spent = inspection.inputs if proof is None else inspection.inputs[1:]
@@ -185,14 +158,10 @@ def money_view(
         txid=inspection.txid,
         inputs=len(spent),
         total_in_sats=inspection.total_in,
-        payments=tuple(
-            _payment(payment, inspection.network, labels, pinned) for payment in inspection.payments
-        ),
+        payments=tuple(_payment(payment, inspection.network, names) for payment in inspection.payments),
         change=tuple(_change(change, inspection.network) for change in inspection.change),
         data=tuple(
-            _data(output, inspection, token, listed, screen)
-            if output is first
-            else _data(output, inspection, screen=screen)
+            _data(output, inspection, review if output is first else replace(review, token=None, listed=()))
             for output in inspection.op_returns
         ),
         paid_sats=_paid(inspection),
@@ -235,14 +204,14 @@ def _paid(inspection: Inspection) -> int:
     return sum(int(payment.amount) for payment in inspection.payments)
 
 
-def _payment(payment: Payment, network: Network, labels: Labels, pinned: Pinned) -> PaymentView:
-    place = pinned.get(payment.script_pubkey)
+def _payment(payment: Payment, network: Network, names: Names) -> PaymentView:
+    place = names.pinned.get(payment.script_pubkey)
     return PaymentView(
         output_index=payment.output_index,
         amount_sats=int(payment.amount),
         address=payment.address,
         script=payment.script_pubkey.hex(),
-        label=labels.get(payment.script_pubkey),
+        label=names.labels.get(payment.script_pubkey),
         on_screen=on_screen(payment.script_pubkey, network),
         pinned=None if place is None else place.words,
     )
@@ -259,13 +228,7 @@ def _change(change: ProvenChange, network: Network) -> ChangeView:
     )
 
 
-def _data(
-    output: OpReturn,
-    inspection: Inspection,
-    token: Bytecode | None = None,
-    listed: Sequence[KnownAddress] = (),
-    screen: ModelScreen | None = None,
-) -> DataView:
+def _data(output: OpReturn, inspection: Inspection, review: ProposalReview) -> DataView:
     try:
         text = output.data.decode()
     except UnicodeDecodeError:
@@ -275,7 +238,7 @@ def _data(
         output_index=output.output_index,
         data=output.data.hex(),
         text=text if readable else None,
-        token=None if output.token is None else token_view(output.token, inspection, token, listed, screen),
+        token=None if output.token is None else _token(output.token, inspection, review),
     )
 
 
@@ -301,26 +264,21 @@ def psbt_review(
     review: ProposalReview,
     network: Network,
     proposal_id: str | None,
-    labels: Labels = NO_LABELS,
-    pinned: Pinned = NO_PINNED,
+    names: Names,
     *,
     whole: bool,
 ) -> PsbtReview:
-    """``whole``: for the person. An app does not see other proposals, what was spent, or the address book.
-
-    ``pinned``: empty for an app.
+    """``whole``: for the person. An app does not see other proposals, what was spent, or the names, and no
+    importer how much the person's device shows.
     """
-    labels = labels if whole else NO_LABELS
     return PsbtReview(
         network=str(network),
         vault_id=review.snapshot.vault_id or None,
         vault_name=None if review.pin is None else review.pin.name,
         **_verdict(review, whole=whole),
-        money=None
-        if review.inspection is None
-        else money_view(review.inspection, labels=labels, pinned=pinned),
+        money=_money(replace(review, screen=None), names),
         proposal_id=proposal_id,
-        title=title_of(review, labels, pinned),
+        title=title_of(review, names.labels, names.pinned),
     )
 
 
@@ -360,17 +318,9 @@ def _not_told(check: CheckView) -> CheckView:
     return check.model_copy(update={"sentence": NOT_TOLD, "figures": {}})
 
 
-def token_view(
-    payload: Payload,
-    inspection: Inspection,
-    token: Bytecode | None,
-    listed: Sequence[KnownAddress] = (),
-    screen: ModelScreen | None = None,
-) -> TokenView:
-    """Without ``token`` amounts are raw units: unproven decimals could make a large amount look small.
-
-    ``listed``: the initial whitelist of a proven deployment. ``screen``: of the signer's device.
-    """
+def _token(payload: Payload, inspection: Inspection, review: ProposalReview) -> TokenView:
+    """Amounts are raw units where the token is not proven: its decimals could make a large one look small."""
+    token, screen = review.token, review.screen
     words = token_words(payload, inspection.network, token)
     return TokenView(
         sentence=words.sentence,
@@ -379,8 +329,8 @@ def token_view(
         on_screen=_on_screen(words.hex, screen),
         not_on_screen=hidden_parts(payload, screen),
         notes=(screen_words(payload, screen), *_return_notes(inspection)),
-        listed=tuple(ListedView(address=one.address, name=one.name or None) for one in listed),
-        listed_hash=token.whitelist_hash.hex() if token is not None and listed else None,
+        listed=tuple(ListedView(address=one.address, name=one.name or None) for one in review.listed),
+        listed_hash=token.whitelist_hash.hex() if token is not None and review.listed else None,
         **({} if token is None else _proven(token)),
     )
 

@@ -34,16 +34,15 @@ from signerd.callers import TERMINAL, LoopbackCaller
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.events import REGISTRATION, JudgeAgain
+from signerd.core.following import ENDED
 from signerd.core.keys import VaultAccounts
 from signerd.core.review import ProposalReview
 from signerd.core.states import State
-from signerd.core.titles import NO_PINNED, Labels, Pinned
 from signerd.core.values import OwnKey, Record
 from signerd.daemon.devices import Devices, teller
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.proposal_views import (
-    ENDED,
-    NO_LABELS,
+    Names,
     for_an_app,
     imported_proposal_line,
     proposal_line,
@@ -272,12 +271,11 @@ class Daemon:
         """
         record = self.journal.record(psbt_id)
         review = self.imported.reviews.of(record)
-        labels, pinned = self._names(review, by)
         # A connected device with a registered key, in any state.
         ours, device = {own.key.fingerprint for own in self.journal.own_keys()}, None
         with contextlib.suppress(DeviceError):
             device = next((one for one in await self.bridge_devices.all() if one.fingerprint in ours), None)
-        shown = proposal_view(record, review, self.journal.network, labels, device, pinned)
+        shown = proposal_view(record, review, self.journal.network, self._names(review, by), device)
         return shown if by.app_id is None else for_an_app(shown, review, partial(self.imported.hides, by))
 
     def title(self, psbt_id: str) -> str | None:
@@ -294,13 +292,12 @@ class Daemon:
         if snapshot.imported is not None:
             return imported_proposal_line(record, self.journal.pin_of(snapshot), network)
         review = self.imported.reviews.of(record)
-        return proposal_line(record, review, network, *self._names(review, by))
+        return proposal_line(record, review, network, self._names(review, by))
 
-    def _names(self, review: ProposalReview, by: LoopbackCaller) -> tuple[Labels, Pinned]:
-        """The address book and pinned addresses; empty for an app."""
+    def _names(self, review: ProposalReview, by: LoopbackCaller) -> Names:
         if by.app_id is not None:
-            return NO_LABELS, NO_PINNED
-        return self.config.labels, self.journal.pinned_places(review)
+            return Names()
+        return Names(self.config.labels, self.journal.pinned_places(review))
 
     # --- deciding -------------------------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ async def test_a_proposal_is_seen_approved_signed_and_submitted(daemon, platform
     await until_state(daemon, "p-1", State.CONFIRMED)
     assert (await daemon.verify_audit()).fault is None
     # Months of ended ones would be kept.
-    assert not daemon.imported.reviews.kept
+    assert not daemon.imported.reviews._known
 
 
 async def test_what_keeps_a_transaction_back_is_told_once_and_shown_until_it_is_over(daemon, platform):
