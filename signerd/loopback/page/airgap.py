@@ -48,17 +48,15 @@ MOST_FRAMES = 120
 APPROVED = frozenset({"waiting-for-device", "exported"})
 
 
-async def without_cable(request: PageRequest) -> Response:
+async def _without_cable(request: PageRequest) -> dict[str, Any]:
     view = await request.call(ProposalsApi.proposal)
-    return await request.page(
-        "proposals/airgap.html",
-        title=f"Proposal {view.psbt_id} without a cable",
-        here="/",
-        view=view,
-        approved=view.state in APPROVED,
-        most=MAX_PSBT_TEXT,
-        answers=ANSWERS,
-    )
+    return {
+        "title": f"Proposal {view.psbt_id} without a cable",
+        "view": view,
+        "approved": view.state in APPROVED,
+        "most": MAX_PSBT_TEXT,
+        "answers": ANSWERS,
+    }
 
 
 async def export(request: PageRequest) -> Response:
@@ -226,7 +224,7 @@ def _text_of(transfer: Transfer, kind: str) -> str:
 
 
 ROWS = (
-    PageRoute("GET", "/proposals/{psbt_id}/airgap", without_cable, camera=True),
+    page("/proposals/{psbt_id}/airgap", "proposals/airgap.html", None, _without_cable, here="/", camera=True),
     PageRoute("POST", "/proposals/{psbt_id}/airgap", export),
     PageRoute("POST", ANSWERS, bring),
     page(

@@ -11,7 +11,16 @@ from custody.common.pages.rendering import Fields, Live
 from signerd.api.devices import DevicesApi
 from signerd.errors import DeviceFailed, InvalidRequest, NoSuchDevice
 from signerd.loopback.page.home import saying
-from signerd.loopback.page.rendering import PageRequest, PageRoute, act, act_on, fragment, page, part
+from signerd.loopback.page.rendering import (
+    PageRequest,
+    PageRoute,
+    act,
+    act_on,
+    fragment,
+    page,
+    part,
+    part_of,
+)
 from signerd.shapes import DeviceView, UnlockStep
 
 # By DeviceState's values.
@@ -47,8 +56,6 @@ class Card:
     words: str
     tone: str
     unlockable: bool
-    ready: bool
-    busy: bool
     ours: bool | None
 
 
@@ -60,8 +67,6 @@ def card(view: DeviceView, registered: str | None) -> Card:
         words=STATES.get(view.state, view.state),
         tone=TONES.get(view.state, "over"),
         unlockable=view.state in UNLOCKABLE,
-        ready=view.state == "ready",
-        busy=view.state == "busy",
         ours=view.fingerprint == registered if known else None,
     )
 
@@ -113,38 +118,24 @@ NOT_THE_SAME = "the two passphrases are not the same"
 AGAIN = "Type both again: nothing was sent to the device."
 
 
-def _part(device_id: str) -> Live:
-    return Live("unlocking", "devices/unlocking.html", f"/devices/{device_id}/unlocking")
-
-
-async def _unlocking_context(
-    request: PageRequest, card: Card, step: UnlockStep | None = None
-) -> dict[str, Any]:
+async def _unlocking(request: PageRequest, step: UnlockStep | None = None) -> dict[str, Any]:
     """``step`` None: the current one."""
-    failed: DeviceFailed | None = None
+    card, failed = await one(request), None
     if step is None:
         try:
             step = await request.service.unlocking.current(card.view.id)
         except DeviceFailed as error:
             failed = error
     registered = (await request.service.status()).fingerprint
-    return {"card": card, "step": step, "failed": failed, "registered": registered, "places": PLACES}
-
-
-async def unlock(request: PageRequest) -> Response:
-    card = await one(request)
-    return await request.page(
-        "devices/unlock.html",
-        title=f"Unlock {card.name}",
-        here="/devices",
-        part=_part(card.view.id),
-        **await _unlocking_context(request, card),
-    )
-
-
-async def unlocking_refreshed(request: PageRequest) -> Response:
-    card = await one(request)
-    return request.part(_part(card.view.id), **await _unlocking_context(request, card))
+    return {
+        "title": f"Unlock {card.name}",
+        "part": Live("unlocking", "devices/unlocking.html", f"/devices/{card.view.id}/unlocking"),
+        "card": card,
+        "step": step,
+        "failed": failed,
+        "registered": registered,
+        "places": PLACES,
+    }
 
 
 async def answer(request: PageRequest) -> Response:
@@ -156,8 +147,8 @@ async def answer(request: PageRequest) -> Response:
 
 async def _stepped(request: PageRequest, step: UnlockStep) -> Response:
     """The device's state after the step."""
-    card = await one(request)
-    return request.part(_part(card.view.id), **await _unlocking_context(request, card, step))
+    made = await _unlocking(request, step)
+    return request.part(made["part"], **made)
 
 
 def _typed(fields: Fields) -> str:
@@ -173,27 +164,21 @@ def _typed(fields: Fields) -> str:
 SUBJECT = "registration"
 
 
-async def _registration_context(request: PageRequest, card: Card) -> dict[str, Any]:
-    status = await request.service.status()
-    return {"card": card, "registered": status.fingerprint, "signed_in": status.signed_in}
-
-
-async def register(request: PageRequest) -> Response:
-    card = await one(request)
-    return await request.page(
-        "devices/register.html",
-        title=f"Register {card.name}",
-        here="/devices",
+async def _registration(request: PageRequest) -> dict[str, Any]:
+    card, status = await one(request), await request.service.status()
+    return {
+        "title": f"Register {card.name}",
+        "card": card,
+        "registered": status.fingerprint,
+        "signed_in": status.signed_in,
         **saying(request, SUBJECT),
-        **await _registration_context(request, card),
-    )
+    }
 
 
 async def preview(request: PageRequest) -> Response:
     """The keys as the device gives them now. Sends nothing to the platform."""
-    card = await one(request)
-    offer = await request.service.preview_registration(card.view.id)
-    context = await _registration_context(request, card)
+    context = await _registration(request)
+    offer = await request.service.preview_registration(context["card"].view.id)
     return fragment("devices/register_keys.html", preview=offer, **context)
 
 
@@ -203,11 +188,11 @@ ROWS = (
     act_on("/devices/{device_id}/identify", DevicesApi.identify_device, _listed, DEVICES),
     act_on("/devices/{device_id}/cancel", DevicesApi.cancel_device, _listed, DEVICES),
     PageRoute("POST", "/another-address", another_address),
-    PageRoute("GET", "/devices/{device_id}/unlock", unlock),
-    PageRoute("GET", "/devices/{device_id}/unlocking", unlocking_refreshed),
+    page("/devices/{device_id}/unlock", "devices/unlock.html", None, _unlocking, here="/devices"),
+    part_of("/devices/{device_id}/unlocking", _unlocking),
     act("/devices/{device_id}/unlock", DevicesApi.start_unlocking, _stepped),
     PageRoute("POST", "/devices/{device_id}/questions/{question_id}", answer),
-    PageRoute("GET", "/devices/{device_id}/register", register),
+    page("/devices/{device_id}/register", "devices/register.html", None, _registration, here="/devices"),
     PageRoute("POST", "/devices/{device_id}/register/keys", preview),
     act("/devices/{device_id}/register", DevicesApi.register, "devices/registered.html"),
 )

@@ -8,7 +8,7 @@ from custody.common.pages.rendering import Live
 from signerd.api.account import EventsApi
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
 from signerd.errors import InvalidRequest
-from signerd.loopback.page.rendering import NOTES, PageRequest, PageRoute, page
+from signerd.loopback.page.rendering import NOTES, PageRequest, PageRoute, page, part_of
 from signerd.shapes import Happened, ProposalLine
 
 # Only the newest ended proposals are listed; History has all of them.
@@ -37,11 +37,6 @@ async def _listed(request: PageRequest) -> dict[str, Any]:
     live = Live("proposals", "proposals/list.html", f"/parts/proposals?ended={int(ended)}")
     groups = _grouped(await request.service.proposals(ended=ended))
     return {"part": live, "listed": groups, "ended": ended}
-
-
-async def refreshed(request: PageRequest) -> Response:
-    listed = await _listed(request)
-    return request.part(listed["part"], **listed)
 
 
 async def notes(request: PageRequest) -> Response:
@@ -82,7 +77,7 @@ async def said(request: PageRequest) -> Response:
 
 ROWS = (
     page("/", "proposals/home.html", "Proposals", _listed),
-    PageRoute("GET", "/parts/proposals", refreshed),
+    part_of("/parts/proposals", _listed),
     PageRoute("GET", "/parts/notes", notes),
     PageRoute("GET", "/said/{subject}", said),
 )

@@ -17,7 +17,7 @@ from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY, is_pro
 from signerd.core.text import place_words
 from signerd.errors import IllegalEvent, StaleApproval
 from signerd.loopback.page import rendering
-from signerd.loopback.page.rendering import PageRequest, PageRoute
+from signerd.loopback.page.rendering import PageRequest, PageRoute, page, part_of
 from signerd.shapes import ChangeView, Happened, MoneyView, PaymentView, ProposalLine, ProposalView
 
 AT_THE_DEVICE = frozenset({"waiting-for-device", "exported", "signing"})
@@ -116,10 +116,6 @@ def status_line(view: ProposalLine, lines: Sequence[Happened]) -> str:
     return "" if view.reason == view.alarm else view.reason
 
 
-def _standing_part(psbt_id: str) -> Live:
-    return Live("standing", "proposals/standing.html", f"/proposals/{psbt_id}/standing")
-
-
 def _review_part(view: ProposalView, *, changed: bool = False) -> Live:
     """Its path carries the digest of what it shows, so that the next refresh detects a change (S24)."""
     path = f"/proposals/{view.psbt_id}/review?shown={view.digest}{'&changed=1' if changed else ''}"
@@ -130,29 +126,24 @@ def _parts(request: PageRequest, view: ProposalView, *, changed: bool = False) -
     """The context of both parts of the page."""
     lines = request.service.feed.since(0, view.psbt_id)
     return {
+        "title": view.title,
         "shown": _shown(view),
         "stages": stages_of(view.state, imported=view.imported_by is not None, proof=is_proof(view)),
         "status_line": status_line(view, lines),
         "changed": changed,
-        "standing_part": _standing_part(view.psbt_id),
+        "standing_part": Live("standing", "proposals/standing.html", f"/proposals/{view.psbt_id}/standing"),
         "review_part": _review_part(view, changed=changed),
     }
 
 
-async def proposal(request: PageRequest) -> Response:
-    view = await request.call(ProposalsApi.proposal)
-    return await request.page("proposals/proposal.html", title=view.title, here="/", **_parts(request, view))
+async def _proposal(request: PageRequest) -> dict[str, Any]:
+    return _parts(request, await request.call(ProposalsApi.proposal))
 
 
-async def standing(request: PageRequest) -> Response:
-    view = await request.call(ProposalsApi.proposal)
-    return request.part(_standing_part(view.psbt_id), **_parts(request, view))
-
-
-async def review(request: PageRequest) -> Response:
+async def _reviewed(request: PageRequest) -> dict[str, Any]:
     view = await request.call(ProposalsApi.proposal)
     changed = request.query("changed") == "1" or request.query("shown") != view.digest
-    return request.part(_review_part(view, changed=changed), **_parts(request, view, changed=changed))
+    return _parts(request, view, changed=changed)
 
 
 async def approve(request: PageRequest) -> Response:
@@ -178,22 +169,22 @@ async def reject(request: PageRequest) -> Response:
 
 
 async def _decided(request: PageRequest) -> Response:
-    view = await request.call(ProposalsApi.proposal)
-    return request.part(_review_part(view), _standing_part(view.psbt_id), **_parts(request, view))
+    made = await _proposal(request)
+    return request.part(made["review_part"], made["standing_part"], **made)
 
 
 def _changed(request: PageRequest, view: ProposalView) -> Response:
     """The review as it is now replaces the one that was shown; nothing was approved."""
     context = _parts(request, view, changed=True)
-    html, _mark = rendering.live_part(_review_part(view, changed=True), context)
+    html, _mark = rendering.live_part(context["review_part"], context)
     headers = {"HX-Retarget": "#review", "HX-Reswap": "outerHTML"}
     return rendering.answer(html, HTTPStatus.CONFLICT, headers)
 
 
 ROWS = (
-    PageRoute("GET", "/proposals/{psbt_id}", proposal),
-    PageRoute("GET", "/proposals/{psbt_id}/standing", standing),
-    PageRoute("GET", "/proposals/{psbt_id}/review", review),
+    page("/proposals/{psbt_id}", "proposals/proposal.html", None, _proposal, here="/"),
+    part_of("/proposals/{psbt_id}/standing", _proposal, "standing_part"),
+    part_of("/proposals/{psbt_id}/review", _reviewed, "review_part"),
     PageRoute("POST", "/proposals/{psbt_id}/approve", approve),
     PageRoute("POST", "/proposals/{psbt_id}/reject", reject),
 )

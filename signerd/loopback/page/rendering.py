@@ -180,16 +180,17 @@ async def _nothing(_request: PageRequest) -> Mapping[str, Any]:
 def page(
     path: str,
     template: str,
-    title: str,
+    title: str | None,
     context: MakesContext = _nothing,
     *,
     here: str | None = None,
     camera: bool = False,
 ) -> PageRoute:
-    """A page that always has this title. ``here``: its entry in the menu, where that is another page's."""
+    """``title``: None where the context has it. ``here``: its entry in the menu, where that is another page's."""
 
     async def endpoint(request: PageRequest) -> Response:
-        return await request.page(template, title=title, here=here or path, **await context(request))
+        made = {"title": title, **await context(request)}
+        return await request.page(template, here=here or path, **made)
 
     return PageRoute("GET", path, endpoint, camera=camera)
 
@@ -201,6 +202,16 @@ def part(live: Live, context: MakesContext) -> PageRoute:
         return request.part(live, **await context(request))
 
     return PageRoute("GET", live.path, endpoint)
+
+
+def part_of(path: str, context: MakesContext, name: str = "part") -> PageRoute:
+    """As ``part``, of one thing of many: the context has the part under this ``name``."""
+
+    async def endpoint(request: PageRequest) -> Response:
+        made = await context(request)
+        return request.part(made[name], **made)
+
+    return PageRoute("GET", path, endpoint)
 
 
 def act(

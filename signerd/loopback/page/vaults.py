@@ -18,6 +18,7 @@ from signerd.kit import document
 from signerd.loopback.page.airgap import as_address, pictures
 from signerd.loopback.page.home import saying
 from signerd.loopback.page.rendering import (
+    MakesContext,
     PageRequest,
     PageRoute,
     act,
@@ -25,6 +26,7 @@ from signerd.loopback.page.rendering import (
     fragment,
     page,
     part,
+    part_of,
     render,
     shaped,
 )
@@ -70,43 +72,36 @@ async def vault_of(request: PageRequest) -> VaultView:
     raise UnknownVault("the platform has shown no such vault", hint="Go back to the vaults.")
 
 
-def vault_part(vault_id: str) -> Live:
-    return Live("vault", "vaults/standing.html", f"/vaults/{vault_id}/standing")
-
-
 async def _listed(request: PageRequest) -> dict[str, Any]:
     return {"part": VAULTS, "vaults": tuple(vault_status(view) for view in await request.to.vaults())}
 
 
-async def vault(request: PageRequest) -> Response:
-    status = vault_status(await vault_of(request))
-    return await request.page(
-        "vaults/vault.html",
-        title=status.view.name,
-        here="/vaults",
-        part=vault_part(status.view.vault_id),
-        vault=status,
-        **await _paid(request, status.view.vault_id),
-    )
+def _vault(view: VaultView) -> dict[str, Any]:
+    live = Live("vault", "vaults/standing.html", f"/vaults/{view.vault_id}/standing")
+    return {"title": view.name, "part": live, "vault": vault_status(view)}
+
+
+async def _standing(request: PageRequest) -> dict[str, Any]:
+    return _vault(await vault_of(request))
+
+
+async def _vault_and_payments(request: PageRequest) -> dict[str, Any]:
+    return {**await _standing(request), **await _paid(request)}
 
 
 # The journal keeps all of them.
 MOST_PAYMENTS = 50
 
 
-async def _paid(request: PageRequest, vault_id: str) -> dict[str, Any]:
+async def _paid(request: PageRequest) -> dict[str, Any]:
     """The vault's proposals known to this machine, the newest first."""
+    vault_id = request.path_id("vault_id")
     lines = [line for line in await request.service.proposals(ended=True) if line.vault_id == vault_id][::-1]
     return {
         "lines": lines[:MOST_PAYMENTS],
         "more": max(len(lines) - MOST_PAYMENTS, 0),
         "payments_part": Live("payments", "vaults/payments.html", f"/vaults/{vault_id}/payments"),
     }
-
-
-async def payments(request: PageRequest) -> Response:
-    lines = await _paid(request, request.path_id("vault_id"))
-    return request.part(lines["payments_part"], **lines)
 
 
 async def balance(request: PageRequest) -> Response:
@@ -125,45 +120,37 @@ async def newest_movements(request: PageRequest) -> Response:
     return fragment("vaults/newest_movements.html", page=movements)
 
 
-async def movements(request: PageRequest) -> Response:
+async def _movements(request: PageRequest) -> dict[str, Any]:
     view = await vault_of(request)
-    listed = await request.call(VaultsApi.vault_movements)
-    return await request.page(
-        "vaults/movements.html",
-        title=f"Movements of {view.name}",
-        here="/vaults",
-        vault=view,
-        sought=await request.given(VaultsApi.vault_movements),
-        page=listed,
-    )
+    return {
+        "title": f"Movements of {view.name}",
+        "vault": view,
+        "page": await request.call(VaultsApi.vault_movements),
+        "sought": await request.given(VaultsApi.vault_movements),
+    }
 
 
-async def receive(request: PageRequest) -> Response:
-    view = await vault_of(request)
-    funds = await request.call(VaultsApi.vault_funds)
-    return await request.page(
-        "vaults/receive.html",
-        title=f"Receive to {view.name}",
-        here="/vaults",
-        vault=view,
-        funds=funds,
-        picture=as_address(draw(funds.fresh.address)),
+async def _receive(request: PageRequest) -> dict[str, Any]:
+    view, funds = await vault_of(request), await request.call(VaultsApi.vault_funds)
+    return {
+        "title": f"Receive to {view.name}",
+        "vault": view,
+        "funds": funds,
+        "picture": as_address(draw(funds.fresh.address)),
         **saying(request, view.vault_id),
-    )
+    }
 
 
-async def vault_standing(request: PageRequest, view: VaultView | None = None) -> Response:
-    """``view``: as it is after a change."""
-    status = vault_status(await vault_of(request) if view is None else view)
-    return request.part(vault_part(status.view.vault_id), vault=status)
+async def unpinned(request: PageRequest, view: VaultView) -> Response:
+    """The vault as it is after that."""
+    made = _vault(view)
+    return request.part(made["part"], **made)
 
 
-async def tokens(request: PageRequest) -> Response:
+async def _tokens(request: PageRequest) -> dict[str, Any]:
     view = await vault_of(request)
-    tokens = await request.call(VaultsApi.vault_tokens)
-    return await request.page(
-        "vaults/tokens.html", title=f"Tokens of {view.name}", here="/vaults", vault=view, page=tokens
-    )
+    listed = await request.call(VaultsApi.vault_tokens)
+    return {"title": f"Tokens of {view.name}", "vault": view, "page": listed}
 
 
 async def kit(request: PageRequest) -> Response:
@@ -221,17 +208,11 @@ async def _compared(request: PageRequest, imported: ImportedQuorum | None) -> di
     }
 
 
-async def wizard(request: PageRequest) -> Response:
+async def _to_pin(request: PageRequest) -> dict[str, Any]:
     """Raises what prevents pinning, before the person compares anything."""
     seen = await vault_of(request)
-    return await request.page(
-        "vaults/pin.html",
-        title=f"Pin {seen.name}",
-        here="/vaults",
-        most=MAX_TEXT,
-        **saying(request, seen.vault_id),
-        **await _compared(request, None),
-    )
+    said = saying(request, seen.vault_id)
+    return {"title": f"Pin {seen.name}", "most": MAX_TEXT, **said, **await _compared(request, None)}
 
 
 async def preview(request: PageRequest) -> Response:
@@ -257,13 +238,13 @@ async def enrolment(request: PageRequest) -> Response:
     return fragment("vaults/enrolment.html", given=given, content=content, frames=frames)
 
 
-async def of_vault(request: PageRequest) -> Response:
+async def _of_vault(request: PageRequest) -> dict[str, Any]:
     vault_id = request.path_id("vault_id")
     fresh = (await request.call(VaultsApi.vault_funds)).fresh.index
     return await _addresses(request, VaultsApi.vault_addresses, f"/vaults/{vault_id}", vault_id, fresh)
 
 
-async def of_profile(request: PageRequest) -> Response:
+async def _of_profile(request: PageRequest) -> dict[str, Any]:
     registered = (await request.service.status()).fingerprint
     devices = await request.service.devices()
     # The feed's lines about showing one of these have the device as their subject.
@@ -277,43 +258,47 @@ async def _addresses(
     base: str,
     subject: str,
     fresh: int | None = None,
-) -> Response:
+) -> dict[str, Any]:
     """``fresh``: the index of the next unused receive address, where it is known."""
     place, listed = await request.given(call), await request.call(call, count=USUAL_COUNT)
-    return await request.page(
-        "vaults/addresses.html",
-        title=f"Addresses of {listed.name}",
-        here="/vaults",
-        listed=listed,
-        place=place,
-        base=base,
-        fresh=fresh,
-        before=max(place.start - USUAL_COUNT, 0),
-        after=place.start + USUAL_COUNT,
-        full=len(listed.addresses) == USUAL_COUNT,
+    return {
+        "title": f"Addresses of {listed.name}",
+        "listed": listed,
+        "place": place,
+        "base": base,
+        "fresh": fresh,
+        "before": max(place.start - USUAL_COUNT, 0),
+        "after": place.start + USUAL_COUNT,
+        "full": len(listed.addresses) == USUAL_COUNT,
         **saying(request, subject),
-    )
+    }
+
+
+def _of_vaults(below: str, name: str, context: MakesContext) -> PageRoute:
+    """A page about one vault."""
+    path = f"/vaults/{{vault_id}}{below}"
+    return page(path, f"vaults/{name}.html", None, context, here="/vaults")
 
 
 ROWS = (
     page("/vaults", "vaults/vaults.html", "Vaults", _listed),
     part(VAULTS, _listed),
-    PageRoute("GET", "/vaults/{vault_id}", vault),
-    PageRoute("GET", "/vaults/{vault_id}/standing", vault_standing),
-    act("/vaults/{vault_id}/unpin", VaultsApi.unpin, vault_standing),
-    PageRoute("GET", "/vaults/{vault_id}/payments", payments),
+    _of_vaults("", "vault", _vault_and_payments),
+    part_of("/vaults/{vault_id}/standing", _standing),
+    act("/vaults/{vault_id}/unpin", VaultsApi.unpin, unpinned),
+    part_of("/vaults/{vault_id}/payments", _paid, "payments_part"),
     PageRoute("GET", "/vaults/{vault_id}/balance", balance),
-    PageRoute("GET", "/vaults/{vault_id}/movements", movements),
+    _of_vaults("/movements", "movements", _movements),
     PageRoute("GET", "/vaults/{vault_id}/movements/newest", newest_movements),
-    PageRoute("GET", "/vaults/{vault_id}/receive", receive),
-    PageRoute("GET", "/vaults/{vault_id}/tokens", tokens),
+    _of_vaults("/receive", "receive", _receive),
+    _of_vaults("/tokens", "tokens", _tokens),
     PageRoute("GET", "/vaults/{vault_id}/kit", kit),
-    PageRoute("GET", "/vaults/{vault_id}/pin", wizard),
+    _of_vaults("/pin", "pin", _to_pin),
     PageRoute("GET", "/vaults/{vault_id}/enrolment", enrolment),
     PageRoute("POST", "/vaults/{vault_id}/pin/preview", preview),
     PageRoute("POST", "/vaults/{vault_id}/pin", pin),
-    PageRoute("GET", "/vaults/{vault_id}/addresses", of_vault),
+    _of_vaults("/addresses", "addresses", _of_vault),
     act("/vaults/{vault_id}/addresses/show", VaultsApi.show_vault_address, "vaults/shown.html"),
-    PageRoute("GET", "/profile/addresses", of_profile),
+    page("/profile/addresses", "vaults/addresses.html", None, _of_profile, here="/vaults"),
     act("/profile/addresses/show", VaultsApi.show_profile_address, "vaults/shown.html"),
 )
