@@ -19,7 +19,6 @@ from signerd.loopback.page.rendering import (
     fragment,
     page,
     part,
-    part_of,
 )
 from signerd.shapes import DeviceView, UnlockStep
 
@@ -184,12 +183,12 @@ async def preview(request: PageRequest) -> Response:
 
 ROWS = (
     page("/devices", "devices/devices.html", "Devices", _listed),
-    part(DEVICES, _listed),
+    part(DEVICES.path, _listed),
     act_on("/devices/{device_id}/identify", DevicesApi.identify_device, _listed, DEVICES),
     act_on("/devices/{device_id}/cancel", DevicesApi.cancel_device, _listed, DEVICES),
     PageRoute("POST", "/another-address", another_address),
     page("/devices/{device_id}/unlock", "devices/unlock.html", None, _unlocking, here="/devices"),
-    part_of("/devices/{device_id}/unlocking", _unlocking),
+    part("/devices/{device_id}/unlocking", _unlocking),
     act("/devices/{device_id}/unlock", DevicesApi.start_unlocking, _stepped),
     PageRoute("POST", "/devices/{device_id}/questions/{question_id}", answer),
     page("/devices/{device_id}/register", "devices/register.html", None, _registration, here="/devices"),

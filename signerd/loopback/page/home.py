@@ -8,7 +8,7 @@ from custody.common.pages.rendering import Live
 from signerd.api.account import EventsApi
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
 from signerd.errors import InvalidRequest
-from signerd.loopback.page.rendering import NOTES, PageRequest, PageRoute, page, part_of
+from signerd.loopback.page.rendering import NOTES, PageRequest, PageRoute, page, part
 from signerd.shapes import Happened, ProposalLine
 
 # Only the newest ended proposals are listed; History has all of them.
@@ -77,7 +77,7 @@ async def said(request: PageRequest) -> Response:
 
 ROWS = (
     page("/", "proposals/home.html", "Proposals", _listed),
-    part_of("/parts/proposals", _listed),
+    part("/parts/proposals", _listed),
     PageRoute("GET", "/parts/notes", notes),
     PageRoute("GET", "/said/{subject}", said),
 )

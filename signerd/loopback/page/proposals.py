@@ -17,7 +17,7 @@ from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY, is_pro
 from signerd.core.text import place_words
 from signerd.errors import IllegalEvent, StaleApproval
 from signerd.loopback.page import rendering
-from signerd.loopback.page.rendering import PageRequest, PageRoute, page, part_of
+from signerd.loopback.page.rendering import PageRequest, PageRoute, page, part
 from signerd.shapes import ChangeView, Happened, MoneyView, PaymentView, ProposalLine, ProposalView
 
 AT_THE_DEVICE = frozenset({"waiting-for-device", "exported", "signing"})
@@ -183,8 +183,8 @@ def _changed(request: PageRequest, view: ProposalView) -> Response:
 
 ROWS = (
     page("/proposals/{psbt_id}", "proposals/proposal.html", None, _proposal, here="/"),
-    part_of("/proposals/{psbt_id}/standing", _proposal, "standing_part"),
-    part_of("/proposals/{psbt_id}/review", _reviewed, "review_part"),
+    part("/proposals/{psbt_id}/standing", _proposal, "standing_part"),
+    part("/proposals/{psbt_id}/review", _reviewed, "review_part"),
     PageRoute("POST", "/proposals/{psbt_id}/approve", approve),
     PageRoute("POST", "/proposals/{psbt_id}/reject", reject),
 )

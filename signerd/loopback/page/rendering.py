@@ -186,7 +186,7 @@ def page(
     here: str | None = None,
     camera: bool = False,
 ) -> PageRoute:
-    """``title``: None where the context has it. ``here``: its entry in the menu, where that is another page's."""
+    """``title``: None where the context has it. ``here``: its entry in the menu, where not its own."""
 
     async def endpoint(request: PageRequest) -> Response:
         made = {"title": title, **await context(request)}
@@ -195,17 +195,8 @@ def page(
     return PageRoute("GET", path, endpoint, camera=camera)
 
 
-def part(live: Live, context: MakesContext) -> PageRoute:
-    """A live part, as the browser fetches it again."""
-
-    async def endpoint(request: PageRequest) -> Response:
-        return request.part(live, **await context(request))
-
-    return PageRoute("GET", live.path, endpoint)
-
-
-def part_of(path: str, context: MakesContext, name: str = "part") -> PageRoute:
-    """As ``part``, of one thing of many: the context has the part under this ``name``."""
+def part(path: str, context: MakesContext, name: str = "part") -> PageRoute:
+    """A live part, as the browser fetches it again. ``name``: under which the context has it."""
 
     async def endpoint(request: PageRequest) -> Response:
         made = await context(request)
@@ -215,17 +206,20 @@ def part_of(path: str, context: MakesContext, name: str = "part") -> PageRoute:
 
 
 def act(
-    path: str, call: "described[P, R]", shown: str | Callable[[PageRequest, R], Awaitable[Response]]
+    path: str,
+    call: "described[P, R]",
+    shown: str | Callable[[PageRequest, R], Awaitable[Response]],
+    method: str = "POST",
 ) -> PageRoute:
-    """The form that makes one call of the API. ``shown``: shows its answer, or the template that does, which
-    has it as ``done``.
+    """The form that makes one call of the API, or what is read by one. ``shown``: shows its answer, or the
+    template that does, which has it as ``done``.
     """
 
     async def endpoint(request: PageRequest) -> Response:
         done = await request.call(call)
         return fragment(shown, done=done) if isinstance(shown, str) else await shown(request, done)
 
-    return PageRoute("POST", path, endpoint)
+    return PageRoute(method, path, endpoint)
 
 
 def act_on(path: str, call: "described[..., Any]", context: MakesContext, *parts: Live) -> PageRoute:

@@ -139,12 +139,6 @@ async def _history(request: PageRequest) -> dict[str, Any]:
     }
 
 
-async def verdict(request: PageRequest) -> Response:
-    """A request of its own, because verifying the whole chain takes longer than showing a page of it."""
-    report = await request.service.verify_audit()
-    return fragment("parts/verdict.html", report=report)
-
-
 REQUESTS = Live("pairings", "apps/requests.html", "/apps/requests")
 PAIRED = Live("paired", "apps/paired.html", "/apps/paired")
 ORIGINS = Live("origins", "apps/origins.html", "/apps/origins")
@@ -186,9 +180,12 @@ ROWS = (
     act("/settings/sign-out", AccountApi.sign_out, _account),
     page("/help", "help.html", "Help"),
     page("/history", "history.html", "History", _history),
-    PageRoute("GET", "/history/verdict", verdict),
+    # Verifying the whole chain takes longer than showing a page of it.
+    act("/history/verdict", AccountApi.verify_audit, "parts/verdict.html", "GET"),
     page("/apps", "apps/apps.html", "Apps", _known),
-    *(part(live, _known) for live in (REQUESTS, PAIRED, ORIGINS)),
+    part(REQUESTS.path, _known, "requests_part"),
+    part(PAIRED.path, _known, "paired_part"),
+    part(ORIGINS.path, _known, "origins_part"),
     PageRoute("POST", "/apps/requests/{pairing_id}/accept", accept),
     act_on("/apps/requests/{pairing_id}/refuse", AppsApi.refuse_pairing, _known, REQUESTS),
     act_on("/apps/{app_id}/revoke", AppsApi.revoke_app, _known, PAIRED, ORIGINS),

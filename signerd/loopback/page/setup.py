@@ -30,4 +30,7 @@ async def _progress(request: PageRequest) -> dict[str, Any]:
     return {"status": status, "progress": progress, "code_for": None, **parts}
 
 
-ROWS = (page("/setup", "setup/setup.html", "Set up signerd", _progress), part(STEPS, _progress))
+ROWS = (
+    page("/setup", "setup/setup.html", "Set up signerd", _progress),
+    part(STEPS.path, _progress, "steps_part"),
+)

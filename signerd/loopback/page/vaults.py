@@ -26,7 +26,6 @@ from signerd.loopback.page.rendering import (
     fragment,
     page,
     part,
-    part_of,
     render,
     shaped,
 )
@@ -102,22 +101,6 @@ async def _paid(request: PageRequest) -> dict[str, Any]:
         "more": max(len(lines) - MOST_PAYMENTS, 0),
         "payments_part": Live("payments", "vaults/payments.html", f"/vaults/{vault_id}/payments"),
     }
-
-
-async def balance(request: PageRequest) -> Response:
-    """A request of its own, because the platform may take a while to answer."""
-    funds = await request.call(VaultsApi.vault_funds)
-    return fragment("vaults/balance.html", funds=funds)
-
-
-# Shown on the vault's own page.
-NEWEST_MOVEMENTS = 5
-
-
-async def newest_movements(request: PageRequest) -> Response:
-    """As the balance."""
-    movements = await request.call(VaultsApi.vault_movements, limit=NEWEST_MOVEMENTS)
-    return fragment("vaults/newest_movements.html", page=movements)
 
 
 async def _movements(request: PageRequest) -> dict[str, Any]:
@@ -282,14 +265,20 @@ def _of_vaults(below: str, name: str, context: MakesContext) -> PageRoute:
 
 ROWS = (
     page("/vaults", "vaults/vaults.html", "Vaults", _listed),
-    part(VAULTS, _listed),
+    part(VAULTS.path, _listed),
     _of_vaults("", "vault", _vault_and_payments),
-    part_of("/vaults/{vault_id}/standing", _standing),
+    part("/vaults/{vault_id}/standing", _standing),
     act("/vaults/{vault_id}/unpin", VaultsApi.unpin, unpinned),
-    part_of("/vaults/{vault_id}/payments", _paid, "payments_part"),
-    PageRoute("GET", "/vaults/{vault_id}/balance", balance),
+    part("/vaults/{vault_id}/payments", _paid, "payments_part"),
+    # Requests of their own, because the platform may take a while to answer.
+    act("/vaults/{vault_id}/balance", VaultsApi.vault_funds, "vaults/balance.html", "GET"),
+    act(
+        "/vaults/{vault_id}/movements/newest",
+        VaultsApi.vault_movements,
+        "vaults/newest.html",
+        "GET",
+    ),
     _of_vaults("/movements", "movements", _movements),
-    PageRoute("GET", "/vaults/{vault_id}/movements/newest", newest_movements),
     _of_vaults("/receive", "receive", _receive),
     _of_vaults("/tokens", "tokens", _tokens),
     PageRoute("GET", "/vaults/{vault_id}/kit", kit),

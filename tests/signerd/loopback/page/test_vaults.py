@@ -111,7 +111,7 @@ async def test_a_name_that_the_platform_gives_an_address_is_marked_as_its_word(d
     await pin(browser)
     output = {"address": VAULT.address(0, 1), "amount_sats": 1_000, "vout": 0, "label": "The mill"}
     platform.movements = [movement(1, outputs=[output])]
-    text = (await browser.get(f"/vaults/{VAULT_ID}/movements/newest")).text
+    text = (await browser.get(f"/vaults/{VAULT_ID}/movements/newest?limit=5")).text
     assert "the platform says: to <q>The mill</q>" in text
     assert text.count("The mill") == 1
 
@@ -119,7 +119,7 @@ async def test_a_name_that_the_platform_gives_an_address_is_marked_as_its_word(d
 async def test_movements_are_sought_and_paged_by_links_that_keep_what_was_sought(daemon, browser, platform):
     await pin(browser)
     platform.movements = [movement(number, title="Rent") for number in range(1, 60)]
-    newest = (await browser.get(f"/vaults/{VAULT_ID}/movements/newest")).text
+    newest = (await browser.get(f"/vaults/{VAULT_ID}/movements/newest?limit=5")).text
     assert newest.count("Deposit") == 5
     assert "By the platform's word" in newest
     first = whole(await browser.get(f"/vaults/{VAULT_ID}/movements?search=rent&since=2026-05-01&before="))
