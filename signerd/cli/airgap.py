@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from custody.common.terminal import Exit, answer, aside, put, say
-from signerd.cli.desk import NOT_UTF_8, Desk, asking, path_option, read_file
+from signerd.cli.desk import Desk, asking, path_option, read_text
 from signerd.cli.naming import proposal_named
 from signerd.cli.progress import Tell
 from signerd.cli.proposals import (
@@ -216,7 +216,7 @@ NOTHING_ASKED = "Nothing was registered."
 
 def exports_of(files: tuple[Path, ...]) -> tuple[str, ...]:
     """The text of each. Raises InvalidRequest."""
-    return tuple(_text(file) for file in files)
+    return tuple(read_text(file, MAX_EXPORT_BYTES) for file in files)
 
 
 def register_files(
@@ -234,7 +234,7 @@ def register_files(
     given = desk.answers.line("The file that the device wrote, or the signature itself").strip()
     if not given:
         raise AnswerMissing("there is no signature", hint=NOTHING_ASKED)
-    signature = _text(Path(given)) if Path(given).is_file() else given
+    signature = read_text(Path(given), MAX_EXPORT_BYTES) if Path(given).is_file() else given
     return desk.daemon.register_airgapped(exports, digest, challenge.challenge, signature, replace=replace)
 
 
@@ -253,10 +253,3 @@ def compared_on_device(desk: Desk, vault_id: str, out: Path, form: "EnrolmentFor
         return "another"
     desk.tell("Nothing was pinned.")
     raise click.exceptions.Exit(Exit.DECLINED)
-
-
-def _text(file: Path) -> str:
-    try:
-        return read_file(file, MAX_EXPORT_BYTES).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InvalidRequest(f"{file} is not text in UTF-8", hint=NOT_UTF_8) from None

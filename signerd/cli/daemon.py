@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -168,19 +169,13 @@ def bundle(desk: Desk, out: Path | None) -> None:
     """
     from signerd.doctor.bundle import bundle as collect
 
-    status, devices = _asked(desk)
-    collected = collect(*examined(desk, status), devices)
+    devices: tuple[DeviceView, ...] = ()
+    with suppress(SignerdError):
+        devices = desk.daemon.devices()
+    collected = collect(*examined(desk, status_if_running(desk)), devices)
     text = json.dumps(collected, indent=2, ensure_ascii=False)
     desk.give(collected, text)
     if out is None:
         return
     desk.confirm(f"This is all of it. Write it to {out}?")
     write_file(out, f"{text}\n".encode())
-
-
-def _asked(desk: Desk) -> "tuple[Status | None, tuple[DeviceView, ...]]":
-    """From the daemon; nothing if it does not run."""
-    try:
-        return desk.daemon.status(), desk.daemon.devices()
-    except SignerdError:
-        return None, ()

@@ -90,6 +90,14 @@ def read_file(path: Path, most: int) -> bytes:
         raise InvalidRequest(f"{path} cannot be read: {error.strerror}", hint="Give another file.") from None
 
 
+def read_text(path: Path, most: int, hint: str = NOT_UTF_8) -> str:
+    """As ``read_file``; also raises InvalidRequest for what is not UTF-8."""
+    try:
+        return read_file(path, most).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidRequest(f"{path} is not text in UTF-8", hint=hint) from None
+
+
 def write_file(path: Path, content: bytes, hint: str | None = None) -> None:
     """A new file that only this user can read. Raises FileNotWritten, also where one is there."""
     from signerd.journal.storage import write_new

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signerd.cli import naming
-from signerd.cli.desk import NOT_UTF_8, Desk, answering, path_option, read_file
+from signerd.cli.desk import NOT_UTF_8, Desk, answering, path_option, read_file, read_text
 from signerd.cli.naming import vault_named
 from signerd.cli.progress import accepting_other_address, reporting
 from signerd.core.states import network_words
@@ -96,7 +96,6 @@ def _alarms(vault: "VaultView") -> list[str]:
 
 # The largest PSBT that ``multisig`` reads, 2 MiB, in base64 with line breaks.
 MAX_FILE_BYTES = 3_000_000
-PSBT_MAGIC = b"psbt\xff"
 vault_argument = click.argument(
     "vault_id",
     metavar="VAULT",
@@ -193,6 +192,8 @@ def unpin(desk: Desk, vault_id: str, code: str | None) -> None:
 
 def _given_quorum(file: Path | None, psbt: Path | None, network: str) -> "ImportedQuorum | None":
     """The vault from the file or PSBT that the person gives. Raises InvalidRequest."""
+    from firmware_bridge.airgap.handoff import decode_psbt
+    from firmware_bridge.errors import BridgeError
     from multisig import MultisigError, Network, ReceivedPsbt, vault_of_file, vault_of_psbt
     from signerd.shapes import ImportedQuorum
 
@@ -202,24 +203,16 @@ def _given_quorum(file: Path | None, psbt: Path | None, network: str) -> "Import
         raise InvalidRequest("--from and --psbt cannot be given together", hint="Pin from one of the two.")
     try:
         if file is not None:
-            vault = vault_of_file(_text(read_file(file, MAX_FILE_BYTES)), Network(network))
+            text = read_text(file, MAX_FILE_BYTES, f"A PSBT is given with --psbt. {NOT_UTF_8}")
+            vault = vault_of_file(text, Network(network))
             return ImportedQuorum(source="file", descriptor=vault.descriptor)
         assert psbt is not None
-        data = read_file(psbt, MAX_FILE_BYTES)
-        parsed = ReceivedPsbt.parse(data if data.startswith(PSBT_MAGIC) else _text(data)).psbt
+        parsed = ReceivedPsbt.parse(decode_psbt(read_file(psbt, MAX_FILE_BYTES))).psbt
         return ImportedQuorum(source="psbt", descriptor=vault_of_psbt(parsed, Network(network)).descriptor)
-    except MultisigError as error:
+    except (BridgeError, MultisigError) as error:
         raise InvalidRequest(
             f"{file or psbt} has no vault that can be pinned: {error}", hint=error.hint
         ) from error
-
-
-def _text(data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        hint = f"A PSBT is given with --psbt. {NOT_UTF_8}"
-        raise InvalidRequest("the file is not text in UTF-8", hint=hint) from error
 
 
 OF_PROFILE = "profile"

@@ -18,7 +18,7 @@ from custody.common.pages.rendering import Templates
 from custody.common.text import plain
 from firmware_bridge import BridgeError
 from firmware_bridge.airgap import Content, EnrolmentForm, bbqr, draw, enrolment_text
-from multisig import CHANGE, RECEIVE, Network, OriginKey, Vault
+from multisig import CHANGE, RECEIVE, Network, Vault
 from signerd.core.states import network_words
 from signerd.core.values import Pin
 
@@ -41,13 +41,6 @@ class TextWithCode:
     picture: Markup
 
 
-@dataclass(frozen=True)
-class KitAddress:
-    chain: str
-    index: int
-    code: TextWithCode
-
-
 def kit(pin: Pin, made_at: datetime) -> str:
     """The document of a pinned vault, as HTML."""
     vault, style = pin.vault, (FOLDER / "kit.css").read_text(encoding="utf-8")
@@ -62,7 +55,6 @@ def kit(pin: Pin, made_at: datetime) -> str:
         vault=vault,
         own=pin.own_key,
         made_at=f"{made_at:%Y-%m-%d}",
-        keys=tuple(_key(key, pin.own_key) for key in vault.cosigners),
         codes=_codes(vault.descriptor),
         addresses=tuple(
             _address(vault, chain, index) for chain in (RECEIVE, CHANGE) for index in range(ADDRESSES)
@@ -83,15 +75,6 @@ def file_name(pin: Pin) -> str:
     return f"kit-{_FILE.sub('-', pin.name.lower()).strip('-')[:40] or 'vault'}.html"
 
 
-def _key(key: OriginKey, own: OriginKey) -> dict[str, str | bool]:
-    return {
-        "fingerprint": str(key.fingerprint),
-        "path": str(key.origin.path),
-        "xpub": str(key.xpub),
-        "ours": key == own,
-    }
-
-
 def _codes(text: str) -> tuple[TextWithCode, ...]:
     """One code, or a series where one would be too dense."""
     if len(text) <= MOST_IN_A_CODE:
@@ -100,10 +83,10 @@ def _codes(text: str) -> tuple[TextWithCode, ...]:
     return tuple(_coded(f"{number} of {len(parts)}", part) for number, part in enumerate(parts, start=1))
 
 
-def _address(vault: Vault, chain: int, index: int) -> KitAddress:
+def _address(vault: Vault, chain: int, index: int) -> tuple[str, int, TextWithCode]:
     text = vault.address(chain, index)
     # Upper case makes a smaller code (alphanumeric mode) and is valid (BIP-173).
-    return KitAddress("receive" if chain == RECEIVE else "change", index, _coded(text, text.upper()))
+    return "receive" if chain == RECEIVE else "change", index, _coded(text, text.upper())
 
 
 def _coded(text: str, content: str) -> TextWithCode:

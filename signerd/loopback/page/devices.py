@@ -119,7 +119,8 @@ AGAIN = "Type both again: nothing was sent to the device."
 
 async def _unlocking(request: PageRequest, step: UnlockStep | None = None) -> dict[str, Any]:
     """``step`` None: the current one."""
-    card, failed = await one(request), None
+    card = await one(request)
+    failed: DeviceFailed | None = None
     if step is None:
         try:
             step = await request.service.unlocking.current(card.view.id)
