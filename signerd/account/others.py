@@ -19,14 +19,7 @@ from signerd.core.events import Level, Notify
 from signerd.core.following import may_yet_be_signed, unfollowed_of
 from signerd.core.tokens import NotProven, payload_of_bytes, subject_of
 from signerd.core.values import Snapshot, Unfollowed
-from signerd.errors import (
-    PlatformAnswersWrongly,
-    PlatformError,
-    PlatformFloods,
-    PlatformRefused,
-    PlatformUnreachable,
-    SignerdError,
-)
+from signerd.errors import PlatformError, PlatformFloods, PlatformRefused, SignerdError
 from signerd.feed import in_turn
 from signerd.journal import Journal
 
@@ -161,7 +154,7 @@ class OthersProposals:
                 return await self._read_on(workspace, codes) if codes else OthersRead()
         except TimeoutError:
             return OthersRead(more=True)
-        except (PlatformUnreachable, PlatformRefused, PlatformAnswersWrongly, PlatformFloods) as error:
+        except PlatformError as error:
             if isinstance(error, PlatformFloods):
                 self.alarm(error)
             if isinstance(error, PlatformRefused):

@@ -82,8 +82,7 @@ def _vault(daemon: DaemonClient, network: Network, named: str) -> Vault:
         why = "several pinned vaults have" if pinned else "no vault that is pinned here has"
         hint = "`signerd vaults` shows each one's verification code, which --vault accepts too"
         raise HwiError(f"{why} the name '{named}': {hint}", HwiCode.BAD_ARGUMENT)
-    assert pinned[0].descriptor is not None, "a pinned vault is whole"
-    return Vault.from_descriptor(pinned[0].descriptor, network)
+    return _whole(pinned[0], network)
 
 
 def require_native(address_type: str) -> None:
@@ -181,11 +180,17 @@ def address(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, 
     return _of_descriptor(daemon, chosen, args.desc)
 
 
-def _of_path(daemon: DaemonClient, chosen: Chosen, path: DerivationPath) -> dict[str, str]:
+def _of_path(
+    daemon: DaemonClient, chosen: Chosen, path: DerivationPath, given: bytes | None = None
+) -> dict[str, str]:
+    """``given``: the public key that a descriptor has at this path."""
     network, account = _profile(chosen)
     chain, index = _place_below(path, profile_account_path(network))
-    expected = encode_address(p2wpkh(account.derive_public_key(chain, index)), network)
-    return confirmed(daemon.show_profile_address(chain=chain, index=index), expected)
+    key = account.derive_public_key(chain, index)
+    if given not in {None, key}:
+        raise HwiError("Key in descriptor does not match device", HwiCode.BAD_ARGUMENT)
+    shown = daemon.show_profile_address(chain=chain, index=index)
+    return confirmed(shown, encode_address(p2wpkh(key), network))
 
 
 def _of_descriptor(daemon: DaemonClient, chosen: Chosen, text: str) -> dict[str, str]:
@@ -231,12 +236,7 @@ def _key(expression: str, network: Network) -> KeyAt:
 def _single(daemon: DaemonClient, chosen: Chosen, key: KeyAt) -> dict[str, str]:
     if str(key.origin.fingerprint) != chosen.fingerprint:
         raise HwiError("Descriptor fingerprint does not match device", HwiCode.BAD_ARGUMENT)
-    network, account = _profile(chosen)
-    chain, index = _place_below(key.origin.path, profile_account_path(network))
-    if account.derive_public_key(chain, index) != key.public_key:
-        raise HwiError("Key in descriptor does not match device", HwiCode.BAD_ARGUMENT)
-    expected = encode_address(p2wpkh(key.public_key), network)
-    return confirmed(daemon.show_profile_address(chain=chain, index=index), expected)
+    return _of_path(daemon, chosen, key.origin.path, key.public_key)
 
 
 def _quorum(
@@ -245,19 +245,16 @@ def _quorum(
     """Matched by the whole script."""
     public_keys = [key.public_key for key in keys]
     script = multisig_script(threshold, sorted(public_keys) if is_sorted else public_keys)
-    chain, index = keys[0].place
+    expected, (chain, index) = encode_address(p2wsh(script), network), keys[0].place
     for vault in daemon.vaults():
-        if vault.pinned and _script(vault, network, chain, index) == script:
-            shown = daemon.show_vault_address(vault.vault_id, chain=chain, index=index)
-            return confirmed(shown, encode_address(p2wsh(script), network))
+        if vault.pinned and _whole(vault, network).address(chain, index) == expected:
+            return confirmed(daemon.show_vault_address(vault.vault_id, chain=chain, index=index), expected)
     raise HwiError(NOT_PINNED, HwiCode.UNAVAILABLE_ACTION)
 
 
-def _script(vault: "VaultView", network: Network, chain: int, index: int) -> bytes:
-    cosigners = (ExtendedPublicKey.parse(key.xpub, network) for key in vault.cosigners)
-    keys = sorted(key.derive_public_key(chain, index) for key in cosigners)
-    assert vault.threshold is not None, "a pinned vault is whole"
-    return multisig_script(vault.threshold, keys)
+def _whole(vault: "VaultView", network: Network) -> Vault:
+    assert vault.descriptor is not None, "a pinned vault is whole"
+    return Vault.from_descriptor(vault.descriptor, network)
 
 
 def _profile(chosen: Chosen) -> tuple[Network, ExtendedPublicKey]:
