@@ -70,10 +70,6 @@ class SeenVault:
     of_others: bool = False
     left: bool = False
 
-    @property
-    def first_address(self) -> str | None:
-        return None if self.vault is None else self.vault.address(RECEIVE, 0)
-
 
 def seen_vaults(journal: Journal) -> Iterator[SeenVault]:
     """Every vault that the platform ever showed. The first look at one derives its keys."""

@@ -75,22 +75,18 @@ COMPARE = (
 
 
 def device_view(device: Device) -> DeviceView:
+    """The fields of the same name are taken as they are."""
     is_without_hwi = device.state is DeviceState.UNSUPPORTED and missing_hwi() is not None
-    return DeviceView(
-        id=device.id,
-        family=str(device.family),
-        model=device.model,
-        label=device.label,
-        endpoint=str(device.endpoint),
-        state=str(device.state),
-        fingerprint=None if device.fingerprint is None else str(device.fingerprint),
-        emulator=device.emulator,
-        detail=device.detail,
-        # Where HWI is missing, the detail has the command to run.
-        advice=None if is_without_hwi else ADVICE.get(device.state),
-        firmware=device.firmware,
-        advisories=_advisories(device),
-    )
+    known = {
+        **vars(device),
+        "family": str(device.family),
+        "endpoint": str(device.endpoint),
+        "state": str(device.state),
+        "fingerprint": None if device.fingerprint is None else str(device.fingerprint),
+    }
+    # Where HWI is missing, the detail has the command to run.
+    advice = None if is_without_hwi else ADVICE.get(device.state)
+    return DeviceView(**known, advice=advice, advisories=_advisories(device))
 
 
 def preview_view(offer: Offer, device: Device, known: int = 0) -> RegistrationPreview:
@@ -155,24 +151,17 @@ def _key(own: OwnKey) -> KeyView:
 
 
 def vault_view(seen: SeenVault, network: Network) -> VaultView:
-    vault, first = seen.vault, seen.first_address
+    """The fields of the same name are taken as they are."""
+    vault = seen.vault
     return VaultView(
-        vault_id=seen.vault_id,
-        workspace_id=seen.workspace_id,
-        name=seen.name,
+        **vars(seen),
         network=str(network),
         threshold=None if vault is None else vault.threshold,
         signers=None if vault is None else len(vault.cosigners),
-        first_address=first,
+        first_address=None if vault is None else vault.address(RECEIVE, 0),
         verification_code=None if vault is None else vault.verification_code,
         account=None if seen.own is None else seen.own.account,
-        pinned=seen.pinned,
-        enrolled=seen.enrolled,
-        fault=seen.fault,
-        address_shown=seen.address_shown,
         cosigners=() if vault is None else tuple(_cosigner(key, seen.own) for key in vault.cosigners),
-        changes=seen.changes,
-        renamed=seen.renamed,
         first_on_screen=None if vault is None else on_screen(vault.script_pubkey(RECEIVE, 0), network),
         descriptor=None if vault is None else vault.descriptor,
     )

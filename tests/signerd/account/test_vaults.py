@@ -60,7 +60,7 @@ def test_a_descriptor_that_cannot_be_read_is_shown_as_such(journal: Journal) -> 
     shown(journal, VAULT.descriptor.replace("48h", "49h"))
     seen = next(vault for vault in seen_vaults(journal) if vault.vault_id == "vault-2")
     assert seen.fault
-    assert seen.first_address is None
+    assert seen.vault is None
     with pytest.raises(VaultDiffers):
         pinnable(journal, "vault-2")
 
