@@ -213,9 +213,7 @@ class PlatformClient:
             if count >= MOST_LISTED or size >= MOST_LISTED_BYTES:
                 return listed + Listed(unreadable=(TOO_LONG,)), None
             known.add(after)
-            page = await self._entries(request(after=after))
-            if page is None:
-                raise BadAnswer(f"{PROPOSALS}: it says that a page has not changed, which was not asked")
+            page = await self._whole(request(after=after))
             listed += read_each(page.items[: MOST_LISTED - count], PSBT_ID, Proposal, make, before=count)
             count, size, after = count + len(page.items), size + page.size, last_id(page.items, PSBT_ID)
         if count > MOST_LISTED:
@@ -225,11 +223,7 @@ class PlatformClient:
     @translated
     async def everyones(self, workspace: PlatformWorkspace, after: str | None) -> PlatformPage:
         """A page of all proposals of the workspace, the oldest first, also those that await other signers."""
-        page = await self._entries(
-            proposals_request(self._client.core, workspace.id, after=after, limit=PAGE)
-        )
-        if page is None:
-            raise BadAnswer(f"{PROPOSALS}: it says that a page has not changed, which was not asked")
+        page = await self._whole(proposals_request(self._client.core, workspace.id, after=after, limit=PAGE))
         items = page.items[:PAGE]
         listed = read_each(items, PSBT_ID, Proposal, partial(snapshot_of, workspace=workspace))
         last = last_id(items, PSBT_ID) if len(items) >= PAGE else None
@@ -237,6 +231,12 @@ class PlatformClient:
 
     async def _entries(self, request: HttpRequest) -> Entries | None:
         return await self._client.run(entries(self._client.core, request))
+
+    async def _whole(self, request: HttpRequest) -> Entries:
+        page = await self._entries(request)
+        if page is None:
+            raise BadAnswer(f"{PROPOSALS}: it says that a page has not changed, which was not asked")
+        return page
 
     @translated
     async def proposal(self, psbt_id: str, workspace: PlatformWorkspace) -> Snapshot:

@@ -209,11 +209,7 @@ class Devices:
             if not requests:
                 del self.on_screen[device_id]
         if shown.another:
-            raise AddressDiffers(
-                f"ALARM: you say that the device shows another address as {place.words}; "
-                f"this machine derives {_ours(policy, place)}",
-                hint=place.hint_where_it_differs,
-            )
+            raise differs_by_eye(policy, place)
 
     async def another_address(self, device_id: str) -> None:
         """The person says that this device's screen shows another address: the question is cancelled as a
@@ -284,6 +280,14 @@ class Devices:
         """Cancel the operation on the device, if any. Raises NoSuchDevice."""
         await self.named(device_id)
         await self.bridge.cancel(device_id)
+
+
+def differs_by_eye(policy: Policy, place: AddressToShow) -> AddressDiffers:
+    return AddressDiffers(
+        f"ALARM: you say that the device shows another address as {place.words}; "
+        f"this machine derives {_ours(policy, place)}",
+        hint=place.hint_where_it_differs,
+    )
 
 
 def _ours(policy: Policy, place: AddressToShow) -> str:

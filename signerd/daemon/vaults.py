@@ -10,7 +10,7 @@ import contextlib
 from custody.common.text import foreign, plain, said
 from firmware_bridge import Device, Family
 from firmware_bridge.makers import maker_of
-from multisig import CHANGE, MAX_INDEX, MultisigError, Network, Policy, Profile, Vault
+from multisig import MAX_INDEX, MultisigError, Network, Policy, Profile, Vault
 from signerd.account.vaults import (
     RECORD,
     pinnable,
@@ -24,9 +24,9 @@ from signerd.callers import LoopbackCaller
 from signerd.core.addresses import on_screen
 from signerd.core.audit import Note
 from signerd.core.events import JudgeAgain
-from signerd.core.text import as_compared
+from signerd.core.text import as_compared, place_words
 from signerd.core.values import Pin
-from signerd.daemon.devices import FIRST, AddressToShow, teller
+from signerd.daemon.devices import FIRST, AddressToShow, differs_by_eye, teller
 from signerd.daemon.service import Daemon
 from signerd.daemon.unlocking import asked_by
 from signerd.daemon.views import account_keys, pin_preview, vault_view
@@ -150,7 +150,7 @@ async def show_vault_address(
     """
     pin = pinned(daemon, vault_id, "its addresses are not known to be right")
     device = await daemon.bridge_devices.of(pin.own_key.origin.fingerprint)
-    place = AddressToShow(chain, index, f"{_words(chain, index)} of the vault '{foreign(pin.name)}'")
+    place = AddressToShow(chain, index, f"{place_words(chain, index)} of the vault '{foreign(pin.name)}'")
     return await _show(daemon, device, pin.vault, place, vault_id, caller)
 
 
@@ -160,7 +160,7 @@ async def show_profile_address(
     """As ``show_vault_address``; NoRegisteredKey."""
     profile = _profile(daemon)
     device = await daemon.bridge_devices.of(profile.key.origin.fingerprint)
-    place = AddressToShow(chain, index, f"{_words(chain, index)} of {PROFILE}")
+    place = AddressToShow(chain, index, f"{place_words(chain, index)} of {PROFILE}")
     return await _show(daemon, device, profile, place, device.id, caller)
 
 
@@ -210,10 +210,6 @@ async def _derived(policy: Policy, chain: int, start: int, count: int) -> tuple[
         # Other requests are served between two of them.
         await asyncio.sleep(0)
     return tuple(addresses)
-
-
-def _words(chain: int, index: int) -> str:
-    return f"{'change' if chain == CHANGE else 'receive'} address {index}"
 
 
 _DO_WITHOUT = "To pin without your device showing the first address: --without-device-address."
@@ -299,14 +295,10 @@ async def pin(
 def _compared(daemon: Daemon, wanted: Pin, answer: Compared) -> AtDevice:
     """What the person says a screen shows that this machine cannot read. Raises AddressDiffers."""
     if answer == "another":
-        address = as_compared(written_on(wanted.vault, FIRST), wanted.vault.address(FIRST.chain, FIRST.index))
-        sentence = (
-            f"ALARM: you say that the device shows another address as {FIRST.words}; "
-            f"this machine derives {address}"
-        )
-        daemon.journal.note(_differs(wanted.vault, FIRST, "without a cable", wanted.vault_id, sentence))
-        daemon.feed.add(wanted.vault_id, "alarm", sentence)
-        raise AddressDiffers(sentence)
+        error = differs_by_eye(wanted.vault, FIRST)
+        daemon.journal.note(_differs(wanted.vault, FIRST, "without a cable", wanted.vault_id, str(error)))
+        daemon.feed.add(wanted.vault_id, "alarm", str(error))
+        raise error
     return AtDevice(enrolled=True, address_shown=True)
 
 

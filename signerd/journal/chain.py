@@ -129,8 +129,12 @@ class ChainedJournal:
     def audit_page(
         self, search: str, limit: int, *, after: int | None, before: int | None
     ) -> tuple[Entry, ...]:
-        """As ``rows.audit_page``."""
-        return tuple(rows.audit_page(self._db, search, limit, after=after, before=before))
+        """Entries that contain ``search``: in order after ``after`` where given, else the newest first, below
+        ``before``.
+        """
+        query = rows.AUDIT_PAGE.format(order="DESC" if after is None else "ASC")
+        named = {"after": after or 0, "before": before or 2**63 - 1, "search": search, "limit": limit}
+        return tuple(rows.entries_of(self._db.execute(query, named)))
 
     def figures(self) -> JournalFigures:
         return figures_of(self._db)

@@ -305,7 +305,9 @@ def read_pinned_codes(connection: sqlite3.Connection) -> dict[str, frozenset[str
 
 def audit_entries(connection: sqlite3.Connection, after: int = 0) -> Iterator[Entry]:
     """The chain in order. Raises sqlite3.DatabaseError, ValueError or KeyError where a row cannot be read."""
-    return _entries(connection.execute("SELECT * FROM audit WHERE sequence > ? ORDER BY sequence", (after,)))
+    return entries_of(
+        connection.execute("SELECT * FROM audit WHERE sequence > ? ORDER BY sequence", (after,))
+    )
 
 
 def audit_head(connection: sqlite3.Connection) -> tuple[int, bytes]:
@@ -314,7 +316,7 @@ def audit_head(connection: sqlite3.Connection) -> tuple[int, bytes]:
     return (0, GENESIS) if row is None else (row["sequence"], row["digest"])
 
 
-def _entries(cursor: sqlite3.Cursor) -> Iterator[Entry]:
+def entries_of(cursor: sqlite3.Cursor) -> Iterator[Entry]:
     for row in cursor:
         facts: dict[str, Any] = json.loads(row["facts"])
         note = Note(row["kind"], row["subject"], facts)
@@ -322,23 +324,11 @@ def _entries(cursor: sqlite3.Cursor) -> Iterator[Entry]:
 
 
 # SQLite's lower() folds ASCII only, which is all that kinds, ids and addresses use.
-_AUDIT_PAGE = """
+AUDIT_PAGE = """
 SELECT * FROM audit WHERE sequence > :after AND sequence < :before
   AND instr(lower(kind || ' ' || subject || ' ' || facts), lower(:search)) > 0
 ORDER BY sequence {order} LIMIT :limit
 """
-
-
-def audit_page(
-    connection: sqlite3.Connection, search: str, limit: int, *, after: int | None, before: int | None
-) -> Iterator[Entry]:
-    """Entries that contain ``search``: in order after ``after`` where given, else the newest first, below
-    ``before``.
-    """
-    order = "DESC" if after is None else "ASC"
-    last = 2**63 - 1
-    named = {"after": after or 0, "before": before or last, "search": search, "limit": limit}
-    return _entries(connection.execute(_AUDIT_PAGE.format(order=order), named))
 
 
 _TABLES = (

@@ -9,7 +9,7 @@ from signerd.api.account import EventsApi
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
 from signerd.errors import InvalidRequest
 from signerd.loopback.page.rendering import NOTES, PageRequest, PageRoute, page, part
-from signerd.shapes import Happened, ProposalLine
+from signerd.shapes import ProposalLine
 
 # Only the newest ended proposals are listed; History has all of them.
 MOST_ENDED = 100
@@ -48,36 +48,29 @@ MOST_LINES = 8
 SAID = frozenset({"progress", "info", "attention", "alarm", "question"})
 
 
-def said_part(subject: str, after: int) -> Live:
-    """``after``: the number of the feed's last line when the page was made; earlier lines are not shown."""
-    return Live("said", "parts/said.html", f"/said/{subject}?after={after}")
-
-
-def said_words(request: PageRequest, subject: str, after: int) -> list[Happened]:
-    return [line for line in request.service.feed.since(after, subject) if line.kind in SAID][-MOST_LINES:]
-
-
-def saying(request: PageRequest, subject: str) -> dict[str, Any]:
-    """The context of a page that contains this part."""
-    after = request.service.feed.last
+def saying(request: PageRequest, subject: str, after: int | None = None) -> dict[str, Any]:
+    """The context of a page that contains this part. ``after``: the number of the feed's last line when the
+    page was made, which is now where it is None; earlier lines are not shown.
+    """
+    after = request.service.feed.last if after is None else after
+    lines = [line for line in request.service.feed.since(after, subject) if line.kind in SAID]
     return {
-        "said_part": said_part(subject, after),
-        "said": said_words(request, subject, after),
+        "said_part": Live("said", "parts/said.html", f"/said/{subject}?after={after}"),
+        "said": lines[-MOST_LINES:],
         "subject": subject,
     }
 
 
-async def said(request: PageRequest) -> Response:
+async def _said(request: PageRequest) -> dict[str, Any]:
     given = await request.given(EventsApi.follow)
     if given.after is None:
         raise InvalidRequest("after: is missing")
-    words = said_words(request, given.subject, given.after)
-    return request.part(said_part(given.subject, given.after), said=words)
+    return saying(request, given.subject, given.after)
 
 
 ROWS = (
     page("/", "proposals/home.html", "Proposals", _listed),
     part("/parts/proposals", _listed),
     PageRoute("GET", "/parts/notes", notes),
-    PageRoute("GET", "/said/{subject}", said),
+    part("/said/{subject}", _said, "said_part"),
 )
