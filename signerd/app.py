@@ -15,7 +15,7 @@ import platformdirs
 
 from custody.common.private_files import folder_fault
 from custody.common.session_store import SECRETS_FILE, Passphrase, SecretStore, credential
-from firmware_bridge import Bridge, Deadlines, RegistrationFile, UnreadableRegistrations
+from firmware_bridge import Bridge, Deadlines, Endpoint, RegistrationFile, UnreadableRegistrations
 from firmware_bridge.presence.holders import Turn, no_turns, turns_in
 from signerd.account.config import Config, rules_of
 from signerd.account.follower import Follower
@@ -121,7 +121,7 @@ def _bridge(config: Config, state: Path) -> Bridge:
         raise RegistrationsUnreadable(str(error)) from error
     return Bridge(
         network=config.network,
-        endpoints=config.endpoints(),
+        endpoints=[Endpoint.parse(text) for text in config.devices.endpoints],
         usb=config.devices.usb,
         sandbox=config.devices.sandbox,
         registrations=registrations,

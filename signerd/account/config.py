@@ -261,9 +261,6 @@ class Config(_Section):
             warn_fee_percent=min(self.limits.warn_fee_percent, self.limits.max_fee_percent),
         )
 
-    def endpoints(self) -> tuple[Endpoint, ...]:
-        return tuple(Endpoint.parse(text) for text in self.devices.endpoints)
-
 
 OWN_FILE = "It decides what is signed here: make it yours alone, with `chmod go-w` or `chown`."
 

@@ -41,8 +41,7 @@ from multisig import (
     recover_message_key,
 )
 from signerd.account.platform import PlatformClient, Sink
-from signerd.core.audit import Note
-from signerd.core.events import REGISTRATION, News
+from signerd.core.events import REGISTRATION
 from signerd.core.keys import VaultAccounts, revocation_of
 from signerd.core.text import canonical
 from signerd.core.values import OwnKey
@@ -134,34 +133,27 @@ async def ask_challenge(offer: Offer, digest: str, user_id: int, platform: Platf
     return challenge.challenge
 
 
-async def register_proven(
+async def registered(
+    platform: PlatformClient,
     offer: Offer,
     text: str,
     signature: bytes,
     *,
     label: str,
     replace: bool,
-    platform: PlatformClient,
-    journal: Journal,
     device: KeyDevice,
-) -> tuple[Key, tuple[News, ...]]:
-    """Register what was offered, by the device's signature of the challenge. Returns the key, and effects on
-    proposals. Raises what the platform raises.
+) -> Key:
+    """The platform's key for what was offered, by the device's signature of the challenge. Raises what the
+    platform raises.
     """
     proof = KeyProof(challenge=text, signature=base64.b64encode(signature).decode())
     request = RegisterKeyRequest(
         **dict(_request(offer)), label=label, replace=replace, proof=proof, device=device
     )
     try:
-        key = await platform.register_key(request, f"register-{hashlib.sha256(signature).hexdigest()}")
+        return await platform.register_key(request, f"register-{hashlib.sha256(signature).hexdigest()}")
     except PlatformRefused as error:
-        key = await _already_ours(error, offer, platform)
-    facts = {
-        "fingerprint": str(offer.base.origin.fingerprint),
-        "keys": [str(own.key) for own in offer.own_keys()],
-        "device": device.model_dump(mode="json", exclude_none=True),
-    }
-    return key, journal.add_own_keys(offer.own_keys(), key.id, Note("registered", key.id, facts))
+        return await _already_ours(error, offer, platform)
 
 
 async def _already_ours(error: PlatformRefused, offer: Offer, platform: PlatformClient) -> Key:

@@ -61,9 +61,9 @@ class SeenVault:
     name: str
     vault: Vault | None
     own: OwnKey | None
-    pinned: bool
-    enrolled: bool
     fault: str | None
+    pinned: bool = False
+    enrolled: bool = False
     address_shown: bool = False
     changes: tuple[str, ...] = ()
     renamed: str | None = None
@@ -237,27 +237,23 @@ def _seen(journal: Journal, claim: VaultClaim) -> SeenVault:
         claim.name,
         vault,
         own,
-        pinned=False,
-        enrolled=False,
-        fault=OF_OTHERS if of_others else fault,
+        OF_OTHERS if of_others else fault,
         of_others=of_others,
         left=left,
     )
 
 
 def _seen_pinned(journal: Journal, claim: VaultClaim, pinned: Pin) -> SeenVault:
-    vault_changes, at_device = journal.changes_of(pinned), journal.at_device(pinned)
-    own_keys = journal.own_keys()
+    vault_changes, own_keys = journal.changes_of(pinned), journal.own_keys()
     return SeenVault(
         claim.vault_id,
         pinned.workspace_id,
         pinned.name,
         pinned.vault,
         own_key_of(pinned.vault, own_keys),
+        fault_of_pinned(pinned.vault, vault_changes, own_keys, journal.former_keys()),
         pinned=True,
-        enrolled=at_device.enrolled,
-        fault=fault_of_pinned(pinned.vault, vault_changes, own_keys, journal.former_keys()),
-        address_shown=at_device.address_shown,
+        **vars(journal.at_device(pinned)),
         changes=vault_changes,
         renamed=claim.name if claim.name != pinned.name else None,
     )

@@ -84,9 +84,8 @@ def refused(record: Record, event: events.PersonDeclined, _around: ReviewContext
         raise IllegalEvent("you already signed it: declining now changes nothing")
     reason = f"Declined: {foreign(event.reason)}" if event.reason else "Declined."
     still_out = SEEN if record.signature is not None else "" if record.exported is None else STILL_OUT
-    declined = replace(
-        record,
-        state=advance(record.state, ProposalMove.DECLINE),
+    declined = record.moved(
+        ProposalMove.DECLINE,
         approval=None,
         # The platform is not told about an imported PSBT.
         decline=Decline(event.reason, delivered=record.snapshot.imported is not None),
@@ -175,7 +174,7 @@ def _approval_lapsed(record: Record, context: ReviewContext) -> Step:
 
 def device_returned(record: Record, event: events.DeviceReturned, context: ReviewContext) -> Step:
     """S19: only verified signatures are used of the returned PSBT, and every input must have ours."""
-    verified = replace(record, state=advance(record.state, ProposalMove.VERIFIED))
+    verified = record.moved(ProposalMove.VERIFIED)
     signing = signing_of(record.snapshot, context)
     if signing is None or (context.pin is None and not record.snapshot.is_of_profile):
         return _verify_failed(record, "the vault is no longer pinned.")
@@ -228,8 +227,7 @@ def _complete(signed: Psbt, signing: SigningPolicy) -> Psbt:
 
 def _verify_failed(record: Record, why: str) -> Step:
     reason = f"What the device returned was not used: {why}"
-    state = advance(record.state, ProposalMove.DEVICE_FAILED)
-    failed = replace(record, state=state, approval=None, reason=reason)
+    failed = record.moved(ProposalMove.DEVICE_FAILED, approval=None, reason=reason)
     notice = Notify(record.psbt_id, Level.ALARM, reason)
     step = Step(failed, (notice,), (Note("verify-failed", record.psbt_id, {"why": why}),))
     return then_step(step, ended)
@@ -238,13 +236,9 @@ def _verify_failed(record: Record, why: str) -> Step:
 def device_failed(record: Record, event: events.NoSignature, _around: ReviewContext) -> Step:
     facts = {"asked": event.asked, "code": event.code, "sentence": event.sentence}
     if not event.asked:
-        waiting = replace(
-            record, state=advance(record.state, ProposalMove.DEVICE_NOT_READY), reason=event.sentence
-        )
+        waiting = record.moved(ProposalMove.DEVICE_NOT_READY, reason=event.sentence)
         return then_step(Step(waiting, notes=(Note("device-not-ready", record.psbt_id, facts),)), ended)
-    interrupted = replace(
-        record, state=advance(record.state, ProposalMove.DEVICE_FAILED), approval=None, reason=event.sentence
-    )
+    interrupted = record.moved(ProposalMove.DEVICE_FAILED, approval=None, reason=event.sentence)
     notice = Notify(record.psbt_id, Level.ATTENTION, event.sentence)
     return then_step(Step(interrupted, (notice,), (Note("interrupted", record.psbt_id, facts),)), ended)
 
@@ -266,7 +260,7 @@ def submit_started(record: Record, _event: events.SubmitStarted, _around: Review
         raise IllegalEvent("there is no signature to submit")
     if record.state is State.KEPT:
         return Step(record)
-    started = replace(record, state=advance(record.state, ProposalMove.SUBMIT))
+    started = record.moved(ProposalMove.SUBMIT)
     facts = {"idempotency_key": record.signature.idempotency_key}
     return Step(started, notes=(Note("submitting", record.psbt_id, facts),))
 
@@ -285,10 +279,10 @@ def submit_accepted(record: Record, event: events.SubmitAccepted, _around: Revie
     news = (Notify(record.psbt_id, Level.ALARM, reason),) if said_no else ()
     if event.sentence and event.status in COMPLETED:
         # Others may have completed it without our signature.
-        out = replace(record, state=advance(record.state, ProposalMove.WENT_OUT), reason=reason)
+        out = record.moved(ProposalMove.WENT_OUT, reason=reason)
         facts = {"from": record.state.value, "platform": event.status.value, "txid": ""}
         return Step(out, news, (Note(out.state.value, record.psbt_id, facts),))
-    accepted = replace(record, state=advance(record.state, ProposalMove.ACCEPTED), reason=reason)
+    accepted = record.moved(ProposalMove.ACCEPTED, reason=reason)
     counted = {"collected": event.collected, "required": event.required}
     return then_step(Step(accepted, news, (Note("submitted", record.psbt_id, counted),)), ended)
 
@@ -317,7 +311,7 @@ def submit_undelivered(record: Record, event: events.SubmitUndelivered, _around:
         return _late(record, "undelivered")
     if record.state is State.KEPT:
         return Step(record)
-    waiting = replace(record, state=advance(record.state, ProposalMove.UNDELIVERED), reason=event.sentence)
+    waiting = record.moved(ProposalMove.UNDELIVERED, reason=event.sentence)
     note = Note("undelivered", record.psbt_id, {"sentence": event.sentence})
     return Step(waiting, notes=(note,))
 
@@ -327,7 +321,7 @@ def submit_kept(record: Record, event: events.SubmitKept, _around: ReviewContext
     if record.state in OVERRULED:
         return _late(record, event.code)
     reason = f"Signed and kept: {foreign(event.sentence)} {GOES_AGAIN}"
-    kept = replace(record, state=advance(record.state, ProposalMove.KEEP), reason=reason)
+    kept = record.moved(ProposalMove.KEEP, reason=reason)
     if kept == record:
         return Step(record)
     facts = {"code": event.code, "sentence": event.sentence}
@@ -348,7 +342,7 @@ def submit_turned_down(record: Record, event: events.SubmitTurnedDown, _around: 
     is_over = event.code == NO_LONGER_PENDING
     move = ProposalMove.WITHDRAW if is_over else ProposalMove.TURNED_DOWN
     reason = f"{reason} {ANEW}" if is_over else reason
-    refused = replace(record, state=advance(record.state, move), reason=reason)
+    refused = record.moved(move, reason=reason)
     facts = {"code": event.code, "sentence": event.sentence}
     notices: tuple[News, ...] = (Notify(record.psbt_id, Level.ATTENTION, reason),)
     if event.code == KEY_REVOKED:
@@ -378,7 +372,7 @@ def ready_for_importer(record: Record) -> Step | None:
     """
     if record.snapshot.imported is None:
         return None
-    ready = replace(record, state=advance(record.state, ProposalMove.HAND_OVER))
+    ready = record.moved(ProposalMove.HAND_OVER)
     facts = {"app": record.snapshot.imported.app_id or "", "to": record.snapshot.imported.by}
     return Step(ready, notes=(Note(State.HANDED_OVER.value, record.psbt_id, facts),))
 
@@ -389,7 +383,7 @@ def taken_back(record: Record, _event: events.TakenBack, _around: ReviewContext)
         raise IllegalEvent(f"what is {record.state} cannot be taken back")
     by = record.snapshot.imported.by
     reason = f"{by[0].upper()}{by[1:]} took it back."
-    gone = replace(record, state=advance(record.state, ProposalMove.WITHDRAW), approval=None, reason=reason)
+    gone = record.moved(ProposalMove.WITHDRAW, approval=None, reason=reason)
     return Step(gone, notes=(Note("taken-back", record.psbt_id),))
 
 
@@ -428,7 +422,7 @@ def lapsed(record: Record, _event: events.Lapsed, _around: ReviewContext) -> Ste
     if record.state not in (*UNDECIDED, State.EXPORTED):
         return Step(record)
     reason = _LAPSED.get(record.state, "It was not decided in time.")
-    gone = replace(record, state=advance(record.state, ProposalMove.EXPIRE), approval=None, reason=reason)
+    gone = record.moved(ProposalMove.EXPIRE, approval=None, reason=reason)
     return Step(gone, notes=(Note("lapsed", record.psbt_id),))
 
 

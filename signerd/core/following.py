@@ -120,8 +120,7 @@ def _altered(record: Record, snapshot: Snapshot) -> Step:
     notice = Notify(record.psbt_id, Level.ALARM, alarm)
     alarmed = replace(kept, alarm=alarm)
     if (record.state, ProposalMove.ALTERED) in TABLE:
-        state = advance(record.state, ProposalMove.ALTERED)
-        alarmed = replace(alarmed, state=state, reason=alarm, approval=None)
+        alarmed = alarmed.moved(ProposalMove.ALTERED, reason=alarm, approval=None)
         return Step(alarmed, (notice,), (note,))
     return then_step(Step(alarmed, (notice,), (note,)), ended)
 
@@ -190,7 +189,7 @@ def lapsed(record: Record) -> Step:
 
 def withdrawn(record: Record, reason: str, **facts: str) -> Step:
     """Withdraw a signature that the platform does not have, and notify the person."""
-    gone = replace(record, state=advance(record.state, ProposalMove.WITHDRAW), reason=reason)
+    gone = record.moved(ProposalMove.WITHDRAW, reason=reason)
     notice = Notify(record.psbt_id, Level.ATTENTION, reason)
     note = Note(gone.state.value, record.psbt_id, {"from": record.state.value, **facts})
     return Step(gone, (notice,), (note,))
@@ -206,10 +205,10 @@ def judged(record: Record, context: ReviewContext) -> Step:
         "judged", record.psbt_id, {"digest": result.digest, "refusals": [v.name for v in result.refusals]}
     )
     if result.allowed:
-        waiting = replace(record, state=advance(record.state, ProposalMove.ALLOW), reason="")
+        waiting = record.moved(ProposalMove.ALLOW, reason="")
         return Step(waiting, (ask_person(record.snapshot, context),), (note,))
     reason = " ".join(verdict.sentence for verdict in result.refusals)
-    refused = replace(record, state=advance(record.state, ProposalMove.REFUSE), reason=reason)
+    refused = record.moved(ProposalMove.REFUSE, reason=reason)
     imported, sentence = record.snapshot.imported, f"Refused: {reason}"
     if imported is not None and imported.app_id is not None:
         # An app does not see the person's rules or other proposals.
@@ -220,9 +219,7 @@ def judged(record: Record, context: ReviewContext) -> Step:
 def reconsidered(record: Record, _event: events.Reconsidered, context: ReviewContext) -> Step:
     if (record.state, ProposalMove.RECONSIDER) not in TABLE:
         return Step(record)
-    again = judged(
-        replace(record, state=advance(record.state, ProposalMove.RECONSIDER), approval=None), context
-    )
+    again = judged(record.moved(ProposalMove.RECONSIDER, approval=None), context)
     # Same result: the person is not asked or notified again.
     return Step(record) if again.record == record else again
 

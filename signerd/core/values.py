@@ -2,10 +2,11 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 from types import MappingProxyType
+from typing import Any
 
 from custody.schemas.proposals import Advice, ProposalStatus, TroubleKind, TxType
 from multisig import FeeRate, MultisigError, Network, OriginKey, OutPoint, Psbt, Sats, Transaction, Vault
@@ -13,7 +14,7 @@ from multisig.tokens import Bytecode
 from signerd.core.places import Places
 from signerd.core.rules.spending import Spent
 from signerd.core.rules.values import NO_RULES, Rules
-from signerd.core.states import DECIDED_YES, UNDECIDED, State
+from signerd.core.states import DECIDED_YES, UNDECIDED, ProposalMove, State, advance
 from signerd.core.tokens import ModelScreen, TokenClaim
 
 
@@ -190,6 +191,10 @@ class Record:
     @property
     def psbt_id(self) -> str:
         return self.snapshot.psbt_id
+
+    def moved(self, move: ProposalMove, **changes: Any) -> "Record":
+        """In the state after ``move``, with these changes. Raises IllegalEvent as ``advance``."""
+        return replace(self, state=advance(self.state, move), **changes)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from signerd.daemon.devices import FIRST
 from signerd.daemon.service import Daemon
 from signerd.daemon.vaults import written_on
 from signerd.daemon.views import airgap_preview
-from signerd.errors import AnswerRefused, RegistrationStale, SignedOut
+from signerd.errors import AnswerRefused, RegistrationStale
 from signerd.shapes import AirgapChallenge, EnrolmentFile, Registered, RegistrationPreview
 
 CHALLENGE_FILE = "challenge.txt"
@@ -42,7 +42,7 @@ async def challenge(daemon: Daemon, exports: Sequence[str], digest: str) -> Airg
         SignedOut, AnswerRefused, RegistrationStale; leaves of PlatformError.
     """
     offer = _offer(daemon, exports)
-    text = await ask_challenge(offer, digest, await _person(daemon), daemon.platform)
+    text = await ask_challenge(offer, digest, await daemon.user_id(), daemon.platform)
     return AirgapChallenge(
         challenge=text,
         path=str(offer.proof_path),
@@ -68,7 +68,7 @@ async def register(
     offer = _offer(daemon, exports)
     if offer.digest != digest:
         raise RegistrationStale("these files hold other keys than those that were shown")
-    require_challenge(challenge, offer, await _person(daemon), daemon.platform.host)
+    require_challenge(challenge, offer, await daemon.user_id(), daemon.platform.host)
     with refusing():
         proof = signature_of(signature)
     offer.require_proof(challenge, proof)
@@ -89,12 +89,6 @@ async def enrolment(daemon: Daemon, vault_id: str, form: str = "coldcard") -> En
         file_name=name,
         text=text,
     )
-
-
-async def _person(daemon: Daemon) -> int:
-    if not daemon.account.signed_in.is_set():
-        raise SignedOut("you are not signed in to the platform")
-    return (await daemon.platform.user()).user_id
 
 
 def _offer(daemon: Daemon, exports: Sequence[str]) -> Offer:

@@ -31,7 +31,7 @@ from signerd.core.rules.values import Action, Rule, Rules, rule_words
 from signerd.core.values import SigningLimits
 from signerd.daemon.service import Daemon
 from signerd.errors import ConfigInvalid, LooserSettings, NoSuchRoute, RulesInvalid, SettingsChanged
-from signerd.shapes import SettingsChange, SettingsFile
+from signerd.shapes import SettingsFile
 
 # Keys of config.toml that can be changed while the daemon runs.
 EDITABLE = ("limits", "checks", "addresses", "label")
@@ -55,10 +55,11 @@ def files(daemon: Daemon) -> tuple[SettingsFile, ...]:
     return tuple(_file(daemon, name) for name in names)
 
 
-def preview(daemon: Daemon, name: str, text: str, digest: str) -> SettingsChange:
-    """What the text would loosen. Raises as ``change``, except LooserSettings."""
-    draft = _draft(daemon, name, text, digest)
-    return SettingsChange(name=name, looser=draft.looser)
+def preview(daemon: Daemon, name: str, text: str, digest: str) -> tuple[str, ...]:
+    """What the text would let pass that is stopped or asked about now, each in a sentence. Raises as
+    ``change``, except LooserSettings.
+    """
+    return _draft(daemon, name, text, digest).looser
 
 
 def change(daemon: Daemon, name: str, text: str, digest: str, *, looser: bool) -> SettingsFile:

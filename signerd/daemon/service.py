@@ -25,7 +25,7 @@ from multisig import multisig_account_path, profile_account_path
 from signerd.account.config import Config
 from signerd.account.follower import Follower
 from signerd.account.platform import PlatformClient
-from signerd.account.registration import KeyWatch, Offer, ask_challenge, register_proven
+from signerd.account.registration import KeyWatch, Offer, ask_challenge, registered
 from signerd.account.session import Account
 from signerd.account.vaults import seen_vaults
 from signerd.apps import PairedApps
@@ -369,11 +369,9 @@ class Daemon:
         Raises:
             SignedOut, RegistrationStale; leaves of DeviceError and PlatformError.
         """
-        if not self.account.signed_in.is_set():
-            raise SignedOut("you are not signed in to the platform")
+        user_id = await self.user_id()
         device, offer = await self._offer(device_id)
-        person = await self.platform.user()
-        challenge = await ask_challenge(offer, digest, person.user_id, self.platform)
+        challenge = await ask_challenge(offer, digest, user_id, self.platform)
         self.feed.add(REGISTRATION, "progress", "Look at your device: it shows the platform's challenge.")
         progress = teller(self.feed, REGISTRATION)
         proof = await self.bridge_devices.sign_text(device_id, challenge, offer.proof_path, progress)
@@ -391,26 +389,27 @@ class Daemon:
         self, offer: Offer, challenge: str, proof: bytes, *, replace: bool, device: KeyDevice
     ) -> Registered:
         """By the device's signature of the challenge. Raises what the platform raises."""
-        key, effects = await register_proven(
-            offer,
-            challenge,
-            proof,
-            label=self.config.label,
-            replace=replace,
-            platform=self.platform,
-            journal=self.journal,
-            device=device,
+        label, own, fingerprint = self.config.label, offer.own_keys(), str(offer.base.fingerprint)
+        key = await registered(
+            self.platform, offer, challenge, proof, label=label, replace=replace, device=device
         )
-        self.runner.announce(effects)
-        self.runner.announce((JudgeAgain(),))
+        facts = {
+            "fingerprint": fingerprint,
+            "keys": [str(one.key) for one in own],
+            "device": device.model_dump(mode="json", exclude_none=True),
+        }
+        effects = self.journal.add_own_keys(own, key.id, Note("registered", key.id, facts))
+        self.runner.announce((*effects, JudgeAgain()))
         self.keys.due.set()
         self.runner.look()
-        return Registered(
-            key_id=key.id,
-            network=str(self.journal.network),
-            fingerprint=str(offer.base.origin.fingerprint),
-            label=self.config.label,
-        )
+        network = str(self.journal.network)
+        return Registered(key_id=key.id, network=network, fingerprint=fingerprint, label=label)
+
+    async def user_id(self) -> int:
+        """Raises SignedOut; leaves of PlatformError."""
+        if not self.account.signed_in.is_set():
+            raise SignedOut("you are not signed in to the platform")
+        return (await self.platform.user()).user_id
 
     async def settings(self) -> SettingsView:
         return settings_view(self.state, self.config, self.account, self.journal)

@@ -5,9 +5,9 @@ from signerd.errors import DeviceFailed, HwiCode, SignerdError
 
 
 class HwiError(Exception):
-    """An error in HWI's form. ``str(error)`` is the sentence."""
+    """An error in HWI's form. ``str(error)`` is the sentence. ``code``: most are about an argument."""
 
-    def __init__(self, sentence: str, code: HwiCode) -> None:
+    def __init__(self, sentence: str, code: HwiCode = HwiCode.BAD_ARGUMENT) -> None:
         super().__init__(sentence)
         self.code = code
 

@@ -81,7 +81,7 @@ def _vault(daemon: DaemonClient, network: Network, named: str) -> Vault:
     if len(pinned) != 1:
         why = "several pinned vaults have" if pinned else "no vault that is pinned here has"
         hint = "`signerd vaults` shows each one's verification code, which --vault accepts too"
-        raise HwiError(f"{why} the name '{named}': {hint}", HwiCode.BAD_ARGUMENT)
+        raise HwiError(f"{why} the name '{named}': {hint}")
     return _whole(pinned[0], network)
 
 
@@ -99,7 +99,7 @@ def parsed(text: str) -> DerivationPath:
     try:
         return DerivationPath.parse(text)
     except MultisigError as error:
-        raise HwiError(str(error), HwiCode.BAD_ARGUMENT) from None
+        raise HwiError(str(error)) from None
 
 
 def _descriptor(chosen: Chosen, key: "KeyView", chain: int) -> str:
@@ -126,7 +126,7 @@ def _standard(path: DerivationPath, network: Network) -> tuple[str, int, Derivat
 
 def _require_account(account: int) -> None:
     if not 0 <= account <= MAX_ACCOUNT:
-        raise HwiError(f"an account is a number from 0 to {MAX_ACCOUNT}", HwiCode.BAD_ARGUMENT)
+        raise HwiError(f"an account is a number from 0 to {MAX_ACCOUNT}")
 
 
 def _account_key(daemon: DaemonClient, chosen: Chosen, purpose: str, account: int) -> "KeyView":
@@ -188,7 +188,7 @@ def _of_path(
     chain, index = _place_below(path, profile_account_path(network))
     key = account.derive_public_key(chain, index)
     if given not in {None, key}:
-        raise HwiError("Key in descriptor does not match device", HwiCode.BAD_ARGUMENT)
+        raise HwiError("Key in descriptor does not match device")
     shown = daemon.show_profile_address(chain=chain, index=index)
     return confirmed(shown, encode_address(p2wpkh(key), network))
 
@@ -198,14 +198,14 @@ def _of_descriptor(daemon: DaemonClient, chosen: Chosen, text: str) -> dict[str,
     try:
         body = strip_checksum(text[: MAX_CHARACTERS + 1], strict=False)
         if len(body) > MAX_CHARACTERS:
-            raise HwiError("the descriptor is too long", HwiCode.BAD_ARGUMENT)
+            raise HwiError("the descriptor is too long")
         if (single := _SINGLE.fullmatch(body)) is not None:
             return _single(daemon, chosen, _key(single[1], network))
         if (quorum := _QUORUM.fullmatch(body)) is not None:
             keys = [_key(expression, network) for expression in quorum[3].split(",")]
             return _quorum(daemon, network, int(quorum[2]), keys, is_sorted=quorum[1] == "sortedmulti")
     except MultisigError as error:
-        raise HwiError(str(error), HwiCode.BAD_ARGUMENT) from None
+        raise HwiError(str(error)) from None
     raise HwiError(
         "signerd shows addresses of the form wpkh([…]…) and wsh(sortedmulti(…)), at one chain and index, "
         "without *",
@@ -217,25 +217,23 @@ def _key(expression: str, network: Network) -> KeyAt:
     """Raises MultisigError, HwiError."""
     match = _KEY.fullmatch(expression)
     if match is None:
-        raise HwiError(
-            "a key of the descriptor is not of the form [fingerprint/path]key", HwiCode.BAD_ARGUMENT
-        )
+        raise HwiError("a key of the descriptor is not of the form [fingerprint/path]key")
     origin, below = KeyOrigin.parse(match[1]), DerivationPath.parse(match[3].removeprefix("/"))
     if _PUBLIC_KEY.fullmatch(match[2]) is None:
         public_key = ExtendedPublicKey.parse(match[2], network).derive(below).public_key
     elif not below.indexes:
         public_key = bytes.fromhex(match[2])
     else:
-        raise HwiError("nothing can be derived below a plain public key", HwiCode.BAD_ARGUMENT)
+        raise HwiError("nothing can be derived below a plain public key")
     whole = KeyOrigin(origin.fingerprint, origin.path / below)
     if len(whole.path) < 2 or any(index >= HARDENED for index in whole.path.indexes[-2:]):
-        raise HwiError("a key of the descriptor has no chain and index", HwiCode.BAD_ARGUMENT)
+        raise HwiError("a key of the descriptor has no chain and index")
     return KeyAt(whole, public_key)
 
 
 def _single(daemon: DaemonClient, chosen: Chosen, key: KeyAt) -> dict[str, str]:
     if str(key.origin.fingerprint) != chosen.fingerprint:
-        raise HwiError("Descriptor fingerprint does not match device", HwiCode.BAD_ARGUMENT)
+        raise HwiError("Descriptor fingerprint does not match device")
     return _of_path(daemon, chosen, key.origin.path, key.public_key)
 
 
@@ -275,7 +273,7 @@ def _place_below(path: DerivationPath, account: DerivationPath) -> tuple[int, in
         )
     chain, index = path.indexes[-2:]
     if chain >= HARDENED or index >= HARDENED:
-        raise HwiError(f"{path} has no chain and index", HwiCode.BAD_ARGUMENT)
+        raise HwiError(f"{path} has no chain and index")
     return chain, index
 
 

@@ -88,8 +88,7 @@ class Chosen:
             raise HwiError(
                 f"the registered device is {self.accounts.fingerprint}, and this is "
                 f"{self.fingerprint or 'one of unknown fingerprint'}: signerd signs and shows "
-                "addresses with the registered one only",
-                HwiCode.BAD_ARGUMENT,
+                "addresses with the registered one only"
             )
 
 
@@ -195,7 +194,4 @@ def _meant(device: "DeviceView", args: Namespace) -> bool:
 def _require_chain(chain: str, network: str) -> None:
     if NETWORKS[chain] != network:
         name = next(name for name, ours in NETWORKS.items() if ours == network)
-        raise HwiError(
-            f"signerd runs on {network} here, and --chain says {chain}: give --chain {name}",
-            HwiCode.BAD_ARGUMENT,
-        )
+        raise HwiError(f"signerd runs on {network} here, and --chain says {chain}: give --chain {name}")

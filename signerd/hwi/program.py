@@ -246,7 +246,7 @@ def _no(words: str, code: HwiCode) -> dict[str, Any]:
 
 def _answer(args: Namespace) -> Any:
     if args.password is not None or args.stdinpass:
-        raise HwiError(NO_PASSWORDS, HwiCode.BAD_ARGUMENT)
+        raise HwiError(NO_PASSWORDS)
     if args.command in REFUSED:
         raise HwiError(sentence(args.command), HwiCode.UNAVAILABLE_ACTION)
     from signerd.client import DaemonClient

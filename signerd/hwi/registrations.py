@@ -49,17 +49,13 @@ class HwiRegistration:
         try:
             reader = Reader(base64.b64decode(text.strip()[: _MAX_TEXT + 1], validate=True))
             if reader.take(len(_MAGIC)) != _MAGIC:
-                raise HwiError("Policy has invalid magic bytes", HwiCode.BAD_ARGUMENT)
+                raise HwiError("Policy has invalid magic bytes")
             if reader.compact_size() != _VERSION:
-                raise HwiError(
-                    "Serialized policy registration has unknown version number", HwiCode.BAD_ARGUMENT
-                )
+                raise HwiError("Serialized policy registration has unknown version number")
             name, descriptor, device_type = (reader.sized().decode() for _ in range(3))
             return cls(name, descriptor, device_type, reader.sized())
         except (binascii.Error, WireError, UnicodeDecodeError):
-            raise HwiError(
-                "the registration is not an answer of registerdescriptor", HwiCode.BAD_ARGUMENT
-            ) from None
+            raise HwiError("the registration is not an answer of registerdescriptor") from None
 
 
 def register(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, str]:
@@ -81,14 +77,14 @@ def address(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, 
     """An address of a registered vault."""
     chosen.require_registered()
     if args.registration is None:
-        raise HwiError("Missing --registration", HwiCode.BAD_ARGUMENT)
+        raise HwiError("Missing --registration")
     if args.index is None:
-        raise HwiError("Missing --index", HwiCode.BAD_ARGUMENT)
+        raise HwiError("Missing --index")
     chain = RECEIVE if args.multipath_index is None else args.multipath_index
     if not 0 <= args.index <= MAX_INDEX:
-        raise HwiError(f"An address index is from 0 to {MAX_INDEX}", HwiCode.BAD_ARGUMENT)
+        raise HwiError(f"An address index is from 0 to {MAX_INDEX}")
     if chain not in {RECEIVE, CHANGE}:
-        raise HwiError("Multipath index is 0 for receiving or 1 for change", HwiCode.BAD_ARGUMENT)
+        raise HwiError("Multipath index is 0 for receiving or 1 for change")
     vault_id, vault = _pinned(daemon, chosen, HwiRegistration.parse(args.registration).descriptor)
     shown = daemon.show_vault_address(vault_id, chain=chain, index=args.index)
     return {
@@ -113,7 +109,7 @@ def _pinned(daemon: DaemonClient, chosen: Chosen, descriptor: str) -> tuple[str,
     except InvalidDescriptor as error:
         raise HwiError(f"{error} {error.hint}".strip(), HwiCode.INVALID_POLICY) from None
     except MultisigError as error:
-        raise HwiError(str(error), HwiCode.BAD_ARGUMENT) from None
+        raise HwiError(str(error)) from None
     for vault in daemon.vaults():
         if vault.pinned and vault.verification_code == wanted.verification_code:
             return vault.vault_id, wanted

@@ -49,8 +49,7 @@ def signed(
     if not text.startswith(_MAGIC):
         raise HwiError(
             "this is not a PSBT in base64, which begins with cHNidP. Standard input is read with --stdin "
-            "alone, and has the whole command: signtx PSBT",
-            HwiCode.BAD_ARGUMENT,
+            "alone, and has the whole command: signtx PSBT"
         )
     chosen.require_registered()
     imported = daemon.import_psbt(text)
@@ -156,7 +155,7 @@ def send(
     """``success`` is false for a wrong PIN."""
     device = _locked(chosen)
     if _PLACES.fullmatch(args.pin) is None:
-        raise HwiError("a PIN is sent as the places of its digits, 1 to 9", HwiCode.BAD_ARGUMENT)
+        raise HwiError("a PIN is sent as the places of its digits, 1 to 9")
     question = _open_question(daemon, device)
     try:
         step = _settled(daemon, daemon.answer_question(question, args.pin), clock)

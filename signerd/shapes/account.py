@@ -139,13 +139,6 @@ class SettingsFile(Answer):
     digest: Digest
 
 
-class SettingsChange(Answer):
-    """What a change would do. ``looser``: what it lets pass that was stopped or asked about before, each in a sentence."""
-
-    name: str
-    looser: tuple[str, ...]
-
-
 class AuditReport(Answer):
     """``fault`` is None where every entry follows from the one before; else ``at`` is the place of the first fault.
 

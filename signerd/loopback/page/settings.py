@@ -60,8 +60,8 @@ async def preview_edit(request: PageRequest) -> Response:
     """Parses the text as at start-up. An error names its line; nothing is written."""
     name, text, digest = _edited(await request.fields())
     with _mistakes_of_the_form():
-        change = editing.preview(request.service, name, text, digest)
-    return fragment("settings/confirm.html", change=change, text=text, digest=digest)
+        looser = editing.preview(request.service, name, text, digest)
+    return fragment("settings/confirm.html", name=name, looser=looser, text=text, digest=digest)
 
 
 async def save_edit(request: PageRequest) -> Response:

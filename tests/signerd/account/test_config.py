@@ -54,7 +54,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
     assert config.rules == tmp_path / "mine.toml"
     assert not config.devices.sandbox
     assert config.platform.workspaces == (3, 4)
-    assert [str(endpoint) for endpoint in config.endpoints()] == ["trezor:udp:127.0.0.1:21324"]
+    assert config.devices.endpoints == ("trezor:udp:127.0.0.1:21324",)
     assert config.signing_limits().max_fee_rate.sat_per_kvb == 12_500
     assert config.signing_limits().max_fee == 100_000
 

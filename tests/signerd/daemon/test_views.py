@@ -153,7 +153,7 @@ def test_l8_a_devices_own_words_are_tame():
 
 def seen(vault: Vault | None, **changes: object) -> SeenVault:
     own = own_keys()[0] if vault else None
-    usual = SeenVault(VAULT_ID, 1, HOSTILE, vault, own, pinned=False, enrolled=False, fault=None)
+    usual = SeenVault(VAULT_ID, 1, HOSTILE, vault, own, fault=None)
     return replace(usual, **changes)
 
 
