@@ -91,7 +91,7 @@ async def serving(
     app = make_app(service, streams, seated)
     with contextlib.ExitStack() as stack:
         private = stack.enter_context(private_socket(state, handed))
-        config = _config(app, SocketGate(service.apps, rates), _of_owner(peer_uid))
+        config = _config(app, SocketGate(service.apps, rates), peer_uid)
         servers = [_Server(config, (private,))]
         if port is not None:
             # Off the loop: it may ask which program has the port.
@@ -100,9 +100,7 @@ async def serving(
             address.port, address.notes = listeners.port, listeners.notes
             if listeners.whose is not None and listeners.port is not None:
                 gate = PortGate(listeners.port, address.name, service.apps, seated, rates)
-                config = _config(
-                    app, gate, _of_owner(listeners.whose), hosts_at(listeners.port, *LASTING_NAMES)
-                )
+                config = _config(app, gate, listeners.whose, hosts_at(listeners.port, *LASTING_NAMES))
                 servers.append(_Server(config, listeners.sockets))
         async with _answering(servers, streams):
             yield socket_path(state)
@@ -123,16 +121,13 @@ async def _answering(servers: "Sequence[_Server]", streams: Streams) -> AsyncIte
         await asyncio.gather(*tasks)
 
 
-def _of_owner(whose: Whose) -> Any:
-    return partial(OwnerProtocol, owner=os.getuid(), whose=whose)
-
-
 def _config(
-    app: Starlette, gate: Gate, protocol: Any, without_page: frozenset[str] = frozenset()
+    app: Starlette, gate: Gate, whose: Whose, without_page: frozenset[str] = frozenset()
 ) -> uvicorn.Config:
+    # Typed as a class, but a factory works.
+    protocol: Any = partial(OwnerProtocol, owner=os.getuid(), whose=whose)
     return uvicorn.Config(
         NoPage(Guard(app, gate, larger=LARGER), without_page),
-        # Typed as a class, but a factory works.
         http=protocol,
         ws="none",
         lifespan="off",
@@ -181,16 +176,29 @@ class _Server(uvicorn.Server):
         self.ready.set()
 
 
-class PromptProtocol(H11Protocol):
-    """HTTP that drops a connection without a complete request in time."""
+class OwnerProtocol(H11Protocol):
+    """HTTP for one user: another user's connection is dropped before a byte is read (L12), and one without a
+    complete request in time.
+    """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, owner: int, whose: Whose, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._owner = owner
+        self._whose = whose
+        self._refused = False
         self._last: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._refused = self._whose(transport.get_extra_info("socket")) != self._owner
+        if self._refused:
+            transport.abort()
+            return
         super().connection_made(transport)
         self._await_a_request(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._refused:
+            super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -212,27 +220,6 @@ class PromptProtocol(H11Protocol):
     def _get_upgrade(self) -> bytes | None:
         # The gate refuses upgrades; uvicorn would log two lines for each.
         return None
-
-
-class OwnerProtocol(PromptProtocol):
-    """HTTP for one user: another user's connection is dropped before a byte is read (L12)."""
-
-    def __init__(self, *args: Any, owner: int, whose: Whose, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._owner = owner
-        self._whose = whose
-        self._refused = False
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        if self._whose(transport.get_extra_info("socket")) == self._owner:
-            super().connection_made(transport)
-            return
-        self._refused = True
-        transport.abort()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self._refused:
-            super().connection_lost(exc)
 
 
 async def interface(_request: Request) -> Response:
