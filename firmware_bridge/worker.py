@@ -163,7 +163,8 @@ class Server:
         raise Cancelled
 
     def _send(self, message: protocol.Message) -> None:
-        with self._writing:
+        # Where the bridge has gone, the thread that reads notices it.
+        with self._writing, contextlib.suppress(OSError):
             self._channel.sendall(protocol.encode(message))
 
     def _read(self) -> None:
@@ -173,10 +174,11 @@ class Server:
         except (OSError, protocol.ProtocolError):
             pass
         self._requests.put(None)
-        self._replies.put(None)
         end = threading.Timer(_CLOSE_SECONDS, self._end_process, (0,))
         end.daemon = True
         end.start()
+        # Nobody takes the answer any more, and the next program could not ask before the question is over.
+        self._cancel()
 
     def _take(self, message: protocol.WorkerCall | protocol.AskReply) -> None:
         if isinstance(message, protocol.AskReply):
@@ -184,11 +186,14 @@ class Server:
         elif message.op != protocol.CANCEL:
             self._requests.put(message)
         else:
-            self._replies.put(None)
-            if (client := self._client) is not None:
-                # As above. This thread must survive: it alone notices that the bridge has gone.
-                with contextlib.suppress(Exception):
-                    client.cancel()
+            self._cancel()
+
+    def _cancel(self) -> None:
+        self._replies.put(None)
+        if (client := self._client) is not None:
+            # As above. This thread must survive: it alone notices that the bridge has gone.
+            with contextlib.suppress(Exception):
+                client.cancel()
 
     def _receive(self) -> protocol.WorkerCall | protocol.AskReply:
         header = protocol.receive_exactly(self._channel, protocol.HEADER_SIZE)

@@ -48,7 +48,9 @@ from signerd.shapes import (
 ADVICE = {
     **{outcome.state: outcome.advice for outcome in BridgeError.__subclasses__() if outcome.advice},
     DeviceState.ABSENT: "Connect it.",
-    DeviceState.PRESENT: "signerd has not reached it yet. If this lasts, connect it again.",
+    DeviceState.PRESENT: (
+        "signerd has not reached it yet. If this lasts, answer no to what it still asks, or connect it again."
+    ),
 }
 
 UNKNOWN_FIRMWARE = (

@@ -77,8 +77,12 @@ class Desk:
         header = self._stream.read(protocol.HEADER_SIZE)
         return protocol.decode(self._stream.read(protocol.body_size(header))) if header else None
 
-    def close(self):
+    def leave(self):
+        """As a killed bridge; what the worker still sends is heard."""
         self._channel.shutdown(socket.SHUT_WR)
+
+    def close(self):
+        self.leave()
         self._stream.close()
 
 
@@ -147,6 +151,15 @@ def test_a_cancel_that_fails_ends_nothing():
         # Read directly, so that an unread pipe is a failure and not an endless wait.
         desk.tell(protocol.encode(WorkerCall(3, "fingerprint")))
         assert desk.hear() == OperationDone(3, 3)
+
+
+def test_when_the_bridge_has_gone_the_device_takes_its_question_back():
+    with served([1, lambda: desk.clients[0].cancelled.wait(5)]) as desk:
+        desk.ask(1, "fingerprint")
+        desk.tell(protocol.encode(WorkerCall(2, "sign")))
+        desk.leave()
+        assert desk.hear() == OperationDone(2, value=True)
+    assert desk.clients[0].closed
 
 
 def test_a_late_reply_answers_no_later_question():

@@ -2,14 +2,16 @@
 
 import asyncio
 import base64
+import socket
 from contextlib import asynccontextmanager
 
 import pytest
 
-from device_simulators.panel import Panel, approve_all, ask_person
+from device_simulators.panel import Happening, Panel, approve_all, ask_person
 from device_simulators.trezor import VirtualTrezor
 from firmware_bridge import sanitised_psbt
-from firmware_bridge.protocol import Question
+from firmware_bridge.protocol import Question, WorkerCall, encode
+from firmware_bridge.worker import spawn
 from multisig import Psbt, multisig_account_path
 from tests.conformance import rigs
 from tests.conformance.rigs import NETWORK, SEEDS
@@ -227,6 +229,22 @@ async def test_payments_are_counted_and_inputs_too():
     assert signing == sorted(signing)
     assert len(signing) <= 10
     assert person.steps.index("confirm-transaction") < person.steps.index("signing")
+
+
+# A killed bridge
+
+
+async def test_a_question_of_a_bridge_that_was_killed_leaves_the_screen_and_the_device_answers():
+    async with trezor(ask_person) as (device, endpoint), asyncio.timeout(rigs.PATIENCE):
+        seen: asyncio.Queue[Happening] = asyncio.Queue()
+        device.panel.watch(lambda event: seen.put_nowait(event.happening))
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            await asyncio.to_thread(spawn, theirs, str(endpoint), NETWORK.value)
+            ours.sendall(encode(WorkerCall(1, "sign", sign_args(wallets.make_spend(VAULT)))))
+            assert await seen.get() is Happening.SHOWN
+        assert await seen.get() is Happening.WITHDRAWN
+        assert (await drive(endpoint, "probe")).obstacle is None
 
 
 # Limits that are known before

@@ -28,11 +28,7 @@ CHOSEN = Chosen(
     F,
     device=None,
 )
-COSIGNERS = [
-    {"fingerprint": str(key.fingerprint), "path": str(key.origin.path), "xpub": str(key.xpub)}
-    for key in VAULT.cosigners
-]
-PINNED = {"pinned": True, "vault_id": "vault-1", "threshold": 2, "cosigners": COSIGNERS}
+PINNED = {"pinned": True, "vault_id": "vault-1", "descriptor": VAULT.descriptor}
 PIECES = [
     "wpkh(", "wsh(", "sh(", "tr(", "sortedmulti(2,", "multi(2,", "sortedmulti(99,",
     ")", "))", ",", "#", "/0/5", "/1/0",
