@@ -7,6 +7,7 @@ import base64
 import re
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import pytest
 from hypothesis import assume, given
@@ -22,7 +23,8 @@ from multisig.bip322 import ProofSignature
 from multisig.descriptor import SortedMulti, strip_checksum, with_checksum
 from multisig.vault_files import vault_of_file
 from signerd.account.config import load_config
-from signerd.cli.vaults import _text
+from signerd.cli.desk import read_text
+from signerd.cli.vaults import MAX_FILE_BYTES
 from signerd.errors import SignerdError
 from tests.support.wallets import make_vault
 
@@ -40,7 +42,10 @@ COPY = "Copy the whole descriptor again"
 
 def file(text: str | bytes) -> object:
     """As `signerd pin --file` reads it."""
-    return vault_of_file(_text(text.encode() if isinstance(text, str) else text), Network.REGTEST)
+    with NamedTemporaryFile() as written:
+        path = Path(written.name)
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return vault_of_file(read_text(path, MAX_FILE_BYTES), Network.REGTEST)
 
 
 def keys(text: str) -> object:
