@@ -157,7 +157,8 @@ ISSUE_SERVICE_SECRET = Call(
     "POST", "/api/v1/issue-service-secret", IssueServiceSecretRequest, ServiceSecret,
     "A new secret, shown to the account's maker here and never again. The one before stays good for "
     "``overlap_hours``.",
-    WORKSPACE_MANAGERS, attempt="make a new secret of a program", refuses=(ErrorCode.STATE_CONFLICT,),
+    WORKSPACE_MANAGERS, creates=True, attempt="make a new secret of a program",
+    refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 REVOKE_SERVICE_ACCOUNT = Call(
     "POST", "/api/v1/revoke-service-account", ServiceAccountRequest, ServiceAccount,

@@ -262,7 +262,7 @@ CREATE_WEBHOOK = Call(
     "POST", "/api/v1/create-webhook", CreateWebhookRequest, WebhookWithSecret,
     "An address on the Internet that is told of the workspace's events. Its secret is shown here and never "
     "again.",
-    WORKSPACE_MANAGERS, second_person="Make a webhook", refuses=(ErrorCode.STATE_CONFLICT,),
+    WORKSPACE_MANAGERS, creates=True, second_person="Make a webhook", refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 WEBHOOKS = Call(
     "GET", "/api/v1/webhooks", WorkspaceQuery, few(Webhook),
@@ -273,7 +273,7 @@ UPDATE_WEBHOOK = Call(
     "POST", "/api/v1/update-webhook", UpdateWebhookRequest, WebhookWithSecret,
     "Changes the kinds, enables or disables, makes a new secret. While a new secret takes the old one's "
     "place, both sign.",
-    WORKSPACE_MANAGERS, second_person="Change a webhook",
+    WORKSPACE_MANAGERS, creates=True, second_person="Change a webhook", refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 DELETE_WEBHOOK = Call(
     "POST", "/api/v1/delete-webhook", WebhookRequest, Done,

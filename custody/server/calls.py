@@ -409,7 +409,12 @@ class _Run:
         if self.scope is None:
             return self._encoded(effect())
         body = canonical(self.invocation.request)
-        return self.services.idempotency.once(ctx.db, self.scope, body, lambda: self._encoded(effect()))
+        return self.services.idempotency.once(
+            ctx.db, self.scope, body, lambda: self._encoded(effect()), self._has_secret
+        )
+
+    def _has_secret(self) -> bool:
+        return bool(getattr(self.value, "secret", None))
 
     def _encoded(self, value: Any) -> bytes:
         if self.invocation.check is not None:

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from sqlalchemy.orm import Session
 
-from custody.server.errors import IdempotencyInProgress, IdempotencyKeyReused
+from custody.server.errors import IdempotencyInProgress, IdempotencyKeyReused, StateConflict
 from custody.server.requests.rates import UnderWay
 from custody.server.rules.ports import Clock
 from custody.server.store.models import IdempotencyRecordRow
@@ -47,16 +47,25 @@ class Idempotency:
         """
         return self._answer(_stored(db, scope), body)
 
-    def once(self, db: Session, scope: Scope, body: bytes, effect: Callable[[], bytes]) -> bytes:
-        """The stored answer to this request, or that of ``effect``, which is stored in the same transaction.
+    def once(
+        self,
+        db: Session,
+        scope: Scope,
+        body: bytes,
+        effect: Callable[[], bytes],
+        has_secret: Callable[[], bool],
+    ) -> bytes:
+        """The stored answer to this request, or that of ``effect``, which is stored in the same transaction
+        unless it has a secret.
 
-        Raises IdempotencyKeyReused.
+        Raises IdempotencyKeyReused; StateConflict where the answer had a secret.
         """
         stored = _stored(db, scope)
         if (known := self._answer(stored, body)) is not None:
             return known
         row = stored or IdempotencyRecordRow(**vars(scope))
-        row.response = response = effect()
+        response = effect()
+        row.response = b"" if has_secret() else response
         row.body_hash, row.created_at = sha256(body).digest(), self._clock()
         db.add(row)
         return response
@@ -66,6 +75,11 @@ class Idempotency:
             return None
         if stored.body_hash != sha256(body).digest():
             raise IdempotencyKeyReused("This Idempotency-Key came with another request before.")
+        if not stored.response:
+            raise StateConflict(
+                "This was done already. Its secret was shown once, and is stored nowhere.",
+                hint="Make another one if you do not have it.",
+            )
         return stored.response
 
 

@@ -30,6 +30,8 @@ CALLS = {
     "/api/v1/remove-from-contract-whitelist",
 }
 OF_TOKENS = {"/api/v1/create-token", *CALLS}
+HOOK, PROGRAM = "/api/v1/update-webhook", "/api/v1/issue-service-secret"
+MADE_BY = {HOOK: "/api/v1/create-webhook", PROGRAM: "/api/v1/create-service-account"}
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +62,10 @@ class Repeated:
             # Each begins with a coin of its own at the vault's address.
             self.tokens = TokenDesk(stage.desk)
             self.tokens.fund(50_000, 50_000)
+        self.made: dict[str, Any] = {}
+        if row.path in MADE_BY:
+            making = next(each for each in calls.CALLS if each.path == MADE_BY[row.path])
+            self.made = ok(stage.tester.post(making.path, sample(making, stage.known())))
 
     def body(self, number: int) -> dict[str, Any]:
         """Another one for each number."""
@@ -75,6 +81,11 @@ class Repeated:
             },
             "/api/v1/register-key": {"vault_accounts": device["vault_accounts"]},
             FORWARD: {"fee_sats": 1_000 + number},
+            HOOK: {"webhook_id": self.made.get("webhook_id"), "rotate_secret": bool(number)},
+            PROGRAM: {
+                "service_account_id": self.made.get("service_account_id"),
+                "overlap_hours": number,
+            },
             "/api/v1/onboarding-requests/{uid}/review": {"review_note": f"note {number}"},
         }.get(self.row.path, {})
 
@@ -114,13 +125,16 @@ def test_p41_a_repeated_request_is_answered_and_another_one_refused(
     row: Call[Any, Any], stage: Stage
 ) -> None:
     """One that is worked on is not begun again; and a key is one person's own: a stranger never gets the
-    answer that was stored for another user.
+    answer that was stored for another user. An answer with a secret is not stored: its request is refused.
     """
     call = Repeated(row, stage)
     body = call.body(0)
     first = call.ask("key", body)
     ok(first)
-    assert call.ask("key", body).content == first.content
+    if first.json().get("secret"):
+        refused(call.ask("key", body), 409, "STATE_CONFLICT")
+    else:
+        assert call.ask("key", body).content == first.content
     other = call.body(1)
     assert other != body
     refused(call.ask("key", other), 422, "IDEMPOTENCY_KEY_REUSED")

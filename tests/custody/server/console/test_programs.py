@@ -21,9 +21,24 @@ def test_a_program_gets_its_secret_and_a_wrong_network_is_told_beside_its_field(
     person.send(f"{here}/programs/new", networks="192.0.2.0/24").confirm(f"{here}/programs/new")
     assert person.facts["Ends"] == "30 Jun 2026, 23:59 UTC"
     secret = f"{person.url}/secret"
-    person.send(secret, overlap_hours="1").confirm(secret)
+    review = person.send(secret, overlap_hours="0").html
+    person.confirm(secret)
     bearer = {"Authorization": f"Bearer {person.page.by_id('secret').words}"}
+    person.html = review
+    person.confirm(secret, status=409)
+    assert "Its secret was shown once" in person.words, "the page was loaded again"
     assert ok(As(desk.world.http, bearer).get("/api/v1/own-service-account"))["name"] == "Ledger"
+
+
+def test_a_webhook_whose_secret_is_loaded_again_is_not_made_twice(desk, browse, here):
+    new = f"{here}/webhooks/new"
+    person = browse("admin").open(new)
+    review = person.send(new, url="https://hooks.example.org/x", every_kind="yes").html
+    person.confirm(new)
+    assert person.page.by_id("secret").words
+    person.html = review
+    person.confirm(new, status=409)
+    assert len(ok(desk.admin.get("/api/v1/webhooks", workspace_id=desk.workspace_id))) == 1
 
 
 def test_a_delivery_that_failed_is_sent_again(desk, browse, here):
