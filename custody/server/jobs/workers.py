@@ -24,32 +24,26 @@ JOB_THREADS: Final = 4
 JOIN_SECONDS: Final = 10.0
 
 
-def _nothing() -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Loop:
     """Repeats ``round``, at most ``seconds`` apart; where it ``wakes``, at once after a commit of this
     process.
 
-    When the process stops, it calls ``stop`` at once, then ``join`` with the seconds that are left, then
-    ``release``.
+    When the process stops, it calls ``stop`` at once, then ``end`` with the seconds that are left.
     """
 
     name: str
     round: Callable[[], object]
     seconds: float
     wakes: bool = False
-    stop: Callable[[], None] = _nothing
-    join: Callable[[float], None] = lambda _seconds: None
-    release: Callable[[], None] = _nothing
+    stop: Callable[[], None] = lambda: None
+    end: Callable[[float], None] = lambda _seconds: None
 
 
 def serve_outbox(name: str, outbox: Outbox, threads: int) -> Loop:
     """Works on the outbox's jobs in several threads."""
     pool = OutboxThreads(name, outbox, threads)
-    return Loop(name, pool.round, OUTBOX_SECONDS, wakes=True, stop=pool.stop, join=pool.join)
+    return Loop(name, pool.round, OUTBOX_SECONDS, wakes=True, stop=pool.stop, end=pool.join)
 
 
 def alone(name: str, lease: Lease, act: Callable[[Held], object], seconds: float) -> Loop:
@@ -60,7 +54,7 @@ def alone(name: str, lease: Lease, act: Callable[[Held], object], seconds: float
             if held is not None:
                 act(held)
 
-    return Loop(name, round_, seconds, release=lease.release)
+    return Loop(name, round_, seconds, end=lambda _seconds: lease.release())
 
 
 class Workers:
@@ -96,9 +90,7 @@ class Workers:
             thread.join(max(0.0, deadline - time.monotonic()))
         for loop in self._loops:
             with surviving(loop.name):
-                loop.join(max(0.0, deadline - time.monotonic()))
-            with surviving(loop.name):
-                loop.release()
+                loop.end(max(0.0, deadline - time.monotonic()))
 
     def _run(self, loop: Loop) -> None:
         seen = self._changes.version

@@ -92,8 +92,17 @@ class OwnProfile:
         return self.key.status == "active" or may_move_on(self.key.revoked_reason)
 
     def policy(self, db: Session) -> Policy:
-        """Raises NotFound where no workspace is on the key's network: its chain is unknown then."""
-        return profile_policy(db, self.key, self.profile)
+        """On the chain of the key's network. Raises NotFound where no workspace is there."""
+        chain = chain_on(db, self.key.network)
+        if chain is None:
+            raise NotFound(f"No workspace of this platform is on {self.key.network}.")
+        return Policy(chain, origin_key(self.key, self.profile.derivation_base_path, self.profile.xpub))
+
+
+def origin_key(key: KeyRow, path: str, xpub: str) -> OriginKey:
+    """Of an account of the key's device."""
+    origin = KeyOrigin(Fingerprint.from_hex(key.master_fingerprint), DerivationPath.parse(path))
+    return OriginKey(origin, ExtendedPublicKey.parse(xpub))
 
 
 def no_profile() -> NotFound:
@@ -119,7 +128,7 @@ def require_free_profile(db: Session, key: KeyRow, receive_script: bytes) -> Non
     profile. Raises StateConflict.
     """
     query = (
-        select(KeyRow)
+        select(KeyRow, ProfileRow)
         .join(ProfileRow, ProfileRow.key_id == KeyRow.id)
         .where(
             ProfileRow.receive_script == receive_script,
@@ -127,21 +136,8 @@ def require_free_profile(db: Session, key: KeyRow, receive_script: bytes) -> Non
             KeyRow.user_id != key.user_id,
         )
     )
-    if any(OwnProfile(holder, db.get_one(ProfileRow, holder.id)).can_forward for holder in db.scalars(query)):
+    if any(OwnProfile(holder, profile).can_forward for holder, profile in db.execute(query)):
         raise StateConflict("The signing profile is registered by another account.")
-
-
-def profile_policy(db: Session, key: KeyRow, profile: ProfileRow) -> Policy:
-    """The profile as a policy on the chain of the key's network. Raises NotFound without a workspace
-    there.
-    """
-    origin = KeyOrigin(
-        Fingerprint.from_hex(key.master_fingerprint), DerivationPath.parse(profile.derivation_base_path)
-    )
-    chain = chain_on(db, key.network)
-    if chain is None:
-        raise NotFound(f"No workspace of this platform is on {key.network}.")
-    return Policy(chain, OriginKey(origin, ExtendedPublicKey.parse(profile.xpub)))
 
 
 def chain_on(db: Session, network: str) -> Network | None:

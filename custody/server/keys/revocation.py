@@ -20,7 +20,7 @@ from custody.server.errors import (
 )
 from custody.server.keys.calls import key_shape
 from custody.server.keys.quorums import SHORT, left_short_by, workspaces_where
-from custody.server.people.staff import membership_of
+from custody.server.people.staff import membership_of, organisations_of
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import OPERATOR, PLATFORM, Caller
 from custody.server.store.models import (
@@ -174,9 +174,5 @@ def _workspaces_on(db: Session, user_id: int, network: str) -> set[int]:
 
 
 def _are_colleagues(db: Session, user_id: int, other_id: int) -> bool:
-    at = MembershipRow.workspace_id == WorkspaceRow.id
-    joined = select(WorkspaceRow.organisation_id).join(MembershipRow, at)
-    one, other = (
-        set(db.scalars(joined.where(MembershipRow.user_id == each))) for each in (user_id, other_id)
-    )
+    one, other = (set(db.scalars(organisations_of(each))) for each in (user_id, other_id))
     return not one.isdisjoint(other)

@@ -19,6 +19,7 @@ from custody.server.jobs.outbox import IS_OPEN, Again, Finish, JobDone, Task, en
 from custody.server.keys.quorums import approver
 from custody.server.mail.jobs import WAITING, one_line, plain, sent
 from custody.server.mail.mailer import Mail, Mailer
+from custody.server.people.staff import organisations_of
 from custody.server.proposals.records import has_decided
 from custody.server.rules.ports import Clock
 from custody.server.second_person.requirement import CONFIRMS
@@ -167,11 +168,7 @@ def _changes(db: Session, user_id: int, now: datetime) -> list[Item]:
             PendingChangeRow.status == ChangeStatus.PENDING.value,
             PendingChangeRow.expires_at > now,
             PendingChangeRow.asked_by != user_id,
-            PendingChangeRow.organisation_id.in_(
-                select(WorkspaceRow.organisation_id)
-                .join(MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id)
-                .where(MembershipRow.user_id == user_id)
-            ),
+            PendingChangeRow.organisation_id.in_(organisations_of(user_id)),
             exists().where(MembershipRow.user_id == user_id, CONFIRMS).correlate(PendingChangeRow),
         )
         .order_by(PendingChangeRow.asked_at, PendingChangeRow.id)

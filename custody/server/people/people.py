@@ -10,7 +10,7 @@ from custody.schemas import users as wire
 from custody.schemas.call import PermissionName
 from custody.schemas.common import NullTime
 from custody.server.errors import NotFound, PermissionDenied, StateConflict, Unauthenticated
-from custody.server.people.staff import is_owner_of, membership_of, role_shape
+from custody.server.people.staff import is_owner_of, membership_of, organisations_of, role_shape
 from custody.server.rules.audit import Event
 from custody.server.rules.credentials import Caller, WorkspaceAccess
 from custody.server.rules.roles import Permissions
@@ -114,12 +114,8 @@ def settle_default(db: Session, user_id: int) -> None:
 
 
 def is_colleague(db: Session, user_id: int, organisation_id: int) -> bool:
-    query = (
-        select(MembershipRow.id)
-        .join(WorkspaceRow, WorkspaceRow.id == MembershipRow.workspace_id)
-        .where(MembershipRow.user_id == user_id, WorkspaceRow.organisation_id == organisation_id)
-    )
-    return db.scalars(query.limit(1)).first() is not None
+    there = organisations_of(user_id).where(WorkspaceRow.organisation_id == organisation_id)
+    return db.scalars(there.limit(1)).first() is not None
 
 
 def workspace_info(workspace: WorkspaceRow) -> wire.WorkspaceInfo:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ColumnElement, ScalarSelect, func, select
+from sqlalchemy import ColumnElement, ScalarSelect, Select, func, select
 from sqlalchemy.orm import Session
 
 from custody.common.text import btc
@@ -154,6 +154,13 @@ def membership_of(db: Session, user_id: int, workspace_id: int) -> MembershipRow
         MembershipRow.workspace_id == workspace_id, MembershipRow.user_id == user_id
     )
     return db.scalars(query).one_or_none()
+
+
+def organisations_of(user_id: int) -> Select[int]:
+    """Of the workspaces that they are members of."""
+    is_place = MembershipRow.workspace_id == WorkspaceRow.id
+    joined = select(WorkspaceRow.organisation_id).join(MembershipRow, is_place)
+    return joined.where(MembershipRow.user_id == user_id)
 
 
 def membership_in(db: Session, access: WorkspaceAccess, user_id: int) -> MembershipRow:

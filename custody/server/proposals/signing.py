@@ -22,7 +22,7 @@ from custody.server.errors import (
     StateConflict,
 )
 from custody.server.jobs.outbox import BROADCAST, enqueue_new
-from custody.server.keys.profiles import profile_policy
+from custody.server.keys.profiles import OwnProfile
 from custody.server.proposals.bounds import (
     require_listed,
     require_other_maker,
@@ -236,7 +236,7 @@ def _owner(db: Session, caller: Caller, proposal: ProposalRow, key_id: str) -> S
     if proposal.created_by != caller.user_id:
         raise NotASigner("Only the member whose money it moves signs a forward.")
     key = db.get_one(KeyRow, key_id)
-    policy = profile_policy(db, key, db.get_one(ProfileRow, key_id))
+    policy = OwnProfile(key, db.get_one(ProfileRow, key_id)).policy(db)
     return Signer(proposal, policy, key, policy.key.fingerprint, db.get(DecisionRow, (proposal.id, key.id)))
 
 

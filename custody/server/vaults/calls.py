@@ -21,8 +21,10 @@ from custody.server.errors import (
     fault,
 )
 from custody.server.keys.calls import active_key
+from custody.server.keys.profiles import origin_key
 from custody.server.keys.quorums import SignerNow, lacking_signers, signers_of
 from custody.server.limits.calls import assets_of_vaults, limits_of_vaults, read_amount
+from custody.server.people.staff import membership_of
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import OPERATOR, new_id
 from custody.server.services import Services
@@ -30,7 +32,6 @@ from custody.server.shown import shape_of, shown
 from custody.server.store.models import (
     KeyAccountRow,
     KeyRow,
-    MembershipRow,
     UserRow,
     VaultRow,
     VaultSignerRow,
@@ -51,13 +52,8 @@ from custody.server.vaults.stored import (
 from multisig import (
     CHANGE,
     RECEIVE,
-    DerivationPath,
-    ExtendedPublicKey,
-    Fingerprint,
-    KeyOrigin,
     MultisigError,
     Network,
-    OriginKey,
     bsms_record,
     encode_address,
 )
@@ -97,7 +93,7 @@ def create_wallet(ctx: Ctx, request: wire.CreateWalletRequest) -> wire.Vault:
         _take_account(ctx, user_id, f"/signers/{place}") for place, user_id in enumerate(request.signers)
     ]
     try:
-        signers = tuple(_origin_key(key, account) for key, account in taken)
+        signers = tuple(origin_key(key, each.derivation_path, each.xpub) for key, each in taken)
         policy = Policy(Network(ctx.access.chain), request.m, signers)
     except MultisigError as error:
         raise Invalid.at("/signers", f"{error} {error.hint}") from error
@@ -212,10 +208,7 @@ def vault_export(ctx: Ctx, query: wire.VaultExportQuery) -> wire.VaultExport:
 
 def _take_account(ctx: Ctx, user_id: int, pointer: str) -> tuple[KeyRow, KeyAccountRow]:
     db, access = ctx.db, ctx.access
-    member = select(MembershipRow.id).where(
-        MembershipRow.workspace_id == access.workspace_id, MembershipRow.user_id == user_id
-    )
-    if db.scalars(member).first() is None:
+    if membership_of(db, user_id, access.workspace_id) is None:
         raise Invalid.at(pointer, f"User {user_id} is not a member of this workspace.")
     key = active_key(db, user_id, access.network)
     user = db.get_one(UserRow, user_id)
@@ -238,13 +231,6 @@ def _take_account(ctx: Ctx, user_id: int, pointer: str) -> tuple[KeyRow, KeyAcco
             faults=(fault(pointer, "No unused account is left.", "exhausted"),),
         )
     return key, account
-
-
-def _origin_key(key: KeyRow, account: KeyAccountRow) -> OriginKey:
-    origin = KeyOrigin(
-        Fingerprint.from_hex(key.master_fingerprint), DerivationPath.parse(account.derivation_path)
-    )
-    return OriginKey(origin, ExtendedPublicKey.parse(account.xpub))
 
 
 def _warnings(policy: Policy) -> list[str] | None:
