@@ -133,8 +133,8 @@ def _summary(
         yield f"  in all {amount(sum(amounts))}"
     if request.description:
         yield f'  for    "{request.description}"'
-    soon = f" for {request.priority} priority" if request.priority else ""
-    yield f"  fee    {f'{request.fee_rate} sat/vB' if request.fee_rate else f'as the platform chooses{soon}'}"
+    rate = f"{request.fee_rate} sat/vB" if request.fee_rate else "as the platform chooses"
+    yield f"  fee    {rate}" + (f" for {request.priority} priority" if request.priority else "")
     yield f"  of     {amount(source.confirmed_sats)} confirmed, {amount(source.locked_sats)} locked"
     yield from (f"  spends {coin}" for coin in request.coins or ())
 
