@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Annotated, Final
+
+from pydantic import BeforeValidator, TypeAdapter
 
 from firmware_bridge.makers import maker_of
 from firmware_bridge.makers.versions import FirmwareVersion, Span
@@ -27,6 +29,15 @@ class FlawSeverity(StrEnum):
 _WORST_FIRST: Final = list(FlawSeverity)
 
 
+def _span(item: Mapping[str, str]) -> Span:
+    """As the list has it."""
+    line = item["line"]
+    start, end = (
+        FirmwareVersion.of(item[bound] + line) if bound in item else None for bound in ("from", "below")
+    )
+    return Span(line, start, end)
+
+
 @dataclass(frozen=True)
 class Advisory:
     """`text` tells the person what is wrong, `advice` what to do; `sources` are web pages.
@@ -41,7 +52,7 @@ class Advisory:
     advice: str
     sources: tuple[str, ...]
     models: tuple[str, ...] = ()
-    affected: tuple[Span, ...] = ()
+    affected: tuple[Annotated[Span, BeforeValidator(_span)], ...] = ()
 
     def concerns(self, device: Device) -> bool:
         """Whether it concerns the device. An unknown version is concerned only by flaws of every version."""
@@ -64,28 +75,7 @@ def firmware_known(device: Device) -> bool:
 def packaged() -> tuple[Advisory, ...]:
     """The list that comes with the package."""
     text = files("firmware_bridge.advisories").joinpath("known_flaws.toml").read_text(encoding="utf-8")
-    return tuple(_advisory(item) for item in tomllib.loads(text)["advisory"])
-
-
-def _advisory(item: Mapping[str, Any]) -> Advisory:
-    return Advisory(
-        id=item["id"],
-        family=Family(item["family"]),
-        severity=FlawSeverity(item["severity"]),
-        text=item["text"],
-        advice=item["advice"],
-        sources=tuple(item["sources"]),
-        models=tuple(item["models"]),
-        affected=tuple(_span(span) for span in item["affected"]),
-    )
-
-
-def _span(item: Mapping[str, str]) -> Span:
-    line = item["line"]
-    start, end = (
-        FirmwareVersion.of(item[bound] + line) if bound in item else None for bound in ("from", "below")
-    )
-    return Span(line, start, end)
+    return TypeAdapter(tuple[Advisory, ...]).validate_python(tomllib.loads(text)["advisory"])
 
 
 def known_flaws(device: Device) -> tuple[Advisory, ...]:
