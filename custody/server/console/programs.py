@@ -61,24 +61,14 @@ def _typed(page: PageContext) -> dict[str, Any]:
 # Of a webhook's deliveries on one page.
 PAGE = 25
 TWO_SECRETS = "For a day, deliveries carry the signatures of both secrets."
-ABOUT = {
-    "proposal": "Proposals",
-    "deposit": "Deposits",
-    "vault": "Vaults",
-    "role": "Roles",
-    "token": "Tokens",
-    "call": "Calls of tokens",
-    "change": "Changes that need a second person",
-    "member": "Members",
-    "key": "Keys",
-}
-
-
-# The kinds that a person chooses from; a ping is sent by its own button.
-KINDS = {
-    words: [each.value for each in EventKind if each.startswith(f"{subject}.") and each is not EventKind.PING]
-    for subject, words in ABOUT.items()
-}
+# Where the plural of a kind's subject does not say enough.
+ABOUT = {"call": "Calls of tokens", "change": "Changes that need a second person"}
+# The kinds that a person chooses from, by subject; a ping is sent by its own button.
+KINDS: dict[str, list[str]] = {}
+for _kind in EventKind:
+    if _kind is not EventKind.PING:
+        _subject = _kind.partition(".")[0]
+        KINDS.setdefault(ABOUT.get(_subject, f"{_subject.capitalize()}s"), []).append(_kind.value)
 webhooks = template_view("webhooks/webhooks.html", webhooks=WEBHOOKS)
 new_hook_page = template_view("webhooks/new.html", kinds=KINDS)
 

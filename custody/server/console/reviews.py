@@ -16,21 +16,10 @@ from custody.server.sign_in.passkeys import Assertion
 from custody.server.sign_in.second_factor import second_factor_of
 
 SECRETS: Final = frozenset({"password", "new_password", "again", "client_secret"})
-# Not of the form itself: who sent it, and what the last page asked beside it.
-FRAME_FIELDS: Final = frozenset(
-    {
-        "form_token",
-        "key",
-        "confirmed",
-        "back",
-        "step_method",
-        "step_token",
-        "step_code",
-        "step_password",
-        "step_assertion",
-        "another_code",
-    }
-)
+# Not of the form itself: who sent it, and what the last page asked beside it; of that, the second factor's
+# fields begin with STEP.
+FRAME_FIELDS: Final = frozenset({"form_token", "key", "confirmed", "back", "another_code"})
+STEP: Final = "step_"
 
 
 Facts = Sequence[tuple[str, object]]
@@ -139,7 +128,7 @@ def review_page(page: PageContext, review: Review, prompt: StepUpPrompt | None =
     """
     form = page.form
     anew = FRAME_FIELDS | {name for name, _ in review.pinned}
-    names = [name for name in form.values if name not in anew]
+    names = [name for name in form.values if name not in anew and not name.startswith(STEP)]
     kept = [(name, value) for name in names if name not in SECRETS for value in form.every(name)]
     typed_again = [name for name in names if name in SECRETS]
     return page.render(review.template, review=review, kept=kept, prompt=prompt, typed_again=typed_again)
