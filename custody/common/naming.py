@@ -58,14 +58,12 @@ def named(given: str, candidates: Iterable[NamedRecord[T]], kind: str) -> NamedR
     typed = given.strip()
     wanted = typed.casefold()
     begun = [one for one in known.values() if len(wanted) >= LEAST and one.id.casefold().startswith(wanted)]
-    called = [one for one in known.values() if wanted and wanted in {_plain(name) for name in one.names}]
+    called = [
+        one for one in known.values() if wanted and wanted in {name.strip().casefold() for name in one.names}
+    ]
     exactly = [one for one in called if typed in {name.strip() for name in one.names}]
     # The exact name wins over another case of it, but not over the beginning of an id.
     matches = list({one.id: one for one in (*begun, *(exactly or called))}.values())
     if len(matches) > 1:
         raise Ambiguous(given, matches, kind)
     return matches[0] if matches else None
-
-
-def _plain(name: str) -> str:
-    return name.strip().casefold()
