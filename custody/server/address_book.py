@@ -111,8 +111,7 @@ def add_whitelist_address(ctx: Ctx, request: AddWhitelistAddressRequest) -> Whit
         created_by=ctx.caller.user_id,
         created_at=ctx.now,
     )
-    db.add(entry)
-    db.flush()
+    ctx.add(entry)
     return _recorded(ctx, ADDED, entry)
 
 

@@ -122,6 +122,11 @@ class Ctx:
         record: Record = row
         return record
 
+    def add(self, row: object) -> None:
+        """A new row, which has its id from then on."""
+        self.db.add(row)
+        self.db.flush()
+
     @property
     def now(self) -> datetime:
         return self.tools.clock()

@@ -169,8 +169,7 @@ def _insert(ctx: Ctx, offered: OfferedKey, request: wire.RegisterKeyRequest) -> 
         created_at=ctx.now,
         updated_at=ctx.now,
     )
-    ctx.db.add(key)
-    ctx.db.flush()
+    ctx.add(key)
     added = _add_accounts(ctx, key, offered)
     of = {"key": key.id, "network": key.network, "fingerprint": key.master_fingerprint}
     ctx.event(REGISTERED, **of, added=added)
@@ -234,8 +233,7 @@ def _add_profile(ctx: Ctx, key: KeyRow, offered: OfferedKey) -> None:
             receive_script=script,
             created_at=ctx.now,
         )
-        ctx.db.add(profile)
-        ctx.db.flush()
+        ctx.add(profile)
         watch_profile(ctx.db, key.network, profile)
 
 

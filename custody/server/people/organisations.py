@@ -74,8 +74,7 @@ DESCRIBED = Event("WORKSPACE_UPDATED", "changed the workspace's description")
 def found_organisation(ctx: Ctx, name: str, *, user_id: int | None = None) -> OrganisationRow:
     """Records the first event of the organisation's chain. ``user_id``: who had asked for it."""
     organisation = OrganisationRow(name=name, created_at=ctx.now)
-    ctx.db.add(organisation)
-    ctx.db.flush()
+    ctx.add(organisation)
     facts = {"organisation": organisation.id, "name": organisation.name, "user": user_id}
     ctx.tools.audit.record(ctx.db, ctx.caller, ORGANISATION_CREATED, None, None, organisation.id, **facts)
     return organisation
@@ -107,8 +106,7 @@ def found_workspace(
         chain=chain.value,
         created_at=ctx.now,
     )
-    db.add(workspace)
-    db.flush()
+    ctx.add(workspace)
     if known is None:
         watch_profiles(db, network, chain.value)
     administrator = store_role(db, ctx.now, workspace.id, ADMINISTRATOR)
@@ -200,8 +198,7 @@ def submit_onboarding_request(ctx: Ctx, request: SubmitOnboardingRequest) -> Onb
         submitted_at=now,
         updated_at=now,
     )
-    ctx.db.add(stored)
-    ctx.db.flush()
+    ctx.add(stored)
     _record(ctx, REQUESTED, stored)
     return _details(ctx.db, stored)
 

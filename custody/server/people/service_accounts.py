@@ -94,8 +94,7 @@ def create_service_account(ctx: Ctx, request: CreateServiceAccountRequest) -> Se
         created_at=now,
         expires_at=request.expires_at,
     )
-    ctx.db.add(account)
-    ctx.db.flush()
+    ctx.add(account)
     _record(ctx, CREATED, account, **_terms(account))
     return _details(ctx, [account])[0]
 

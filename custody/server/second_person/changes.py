@@ -237,8 +237,7 @@ def _store(ctx: Ctx, call: Call[Any, Any], call_request: BaseModel) -> wire.Chan
     if len(waiting) >= MAX_PENDING:
         raise StateConflict(f"{MAX_PENDING} changes wait already: confirm or decline some of them.")
     change = _row(ctx, call, body, _cooling(ctx, call, call_request))
-    ctx.db.add(change)
-    ctx.db.flush()
+    ctx.add(change)
     ctx.event(ASKED, _payload(change), change=change.id, path=change.path)
     confirmers = select(MembershipRow.user_id).join(PendingChangeRow, CONFIRMS)
     others = confirmers.where(PendingChangeRow.id == change.id, MembershipRow.user_id != caller.user_id)

@@ -88,8 +88,7 @@ def open_session(
         bound_to=bound_to,
         stepped_up_at=now if is_proven else None,
     )
-    ctx.db.add(session)
-    ctx.db.flush()
+    ctx.add(session)
     user.last_login_at = now
     return _issue(ctx, session, generation=1)
 

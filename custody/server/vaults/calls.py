@@ -119,8 +119,7 @@ def create_wallet(ctx: Ctx, request: wire.CreateWalletRequest) -> wire.Vault:
         created_at=ctx.now,
         updated_at=ctx.now,
     )
-    ctx.db.add(vault)
-    ctx.db.flush()
+    ctx.add(vault)
     for key_index, (key, account) in enumerate(taken):
         account.vault_id = vault.id
         signer = VaultSignerRow(

@@ -77,8 +77,7 @@ def create_webhook(ctx: Ctx, request: CreateWebhookRequest) -> WebhookWithSecret
         created_by=ctx.caller.user_id,
         created_at=ctx.now,
     )
-    ctx.db.add(webhook)
-    ctx.db.flush()
+    ctx.add(webhook)
     ctx.event(CREATED, webhook=webhook.id, kinds=kinds)
     return _shown_once(webhook, secret)
 
