@@ -159,7 +159,7 @@ class PsbtPreview(Shape):
     ``fee_rate`` what the transaction pays, both in sat/vB. A new send with these ``coins`` and ``asked_fee_rate`` as its ``fee_rate``
     has this fee and this change. ``movement_sats`` is what leaves the vault, fee included. ``role_left_sats`` and ``vault_left_sats``
     are the largest movements that the two limits let through after it; null for another version of a proposal, which counts once
-    with it.
+    with it. ``same_as`` is a proposal of the vault that waits for signatures and pays the same.
 
     ``POST /api/v1/preview-forward`` answers the same of ``forward-to-vault``: ``movement_sats`` is 0, and no limit counts.
     """  # noqa: E501
@@ -176,6 +176,7 @@ class PsbtPreview(Shape):
     movement_sats: Sats
     role_left_sats: Sats | None = None
     vault_left_sats: Sats | None = None
+    same_as: Label | None = None
 
 
 class CancelPsbtRequest(WorkspaceRequest):

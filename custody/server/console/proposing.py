@@ -214,6 +214,12 @@ def _everything(page: PageContext, body: Mapping[str, Any], amounts: Sequence[in
     return {"amounts_sats": [maximum.amount_sats]}
 
 
+PAYS_TWICE = (
+    "A proposal that waits for signatures pays the same. Look at the list of proposals first: if you go on, "
+    "it is paid twice."
+)
+
+
 # --- the review, and making it ------------------------------------------------------------------------------
 
 
@@ -235,6 +241,7 @@ def review(page: PageContext) -> Review:
         amounts=(("Leaves the vault, fee included", shown.movement_sats),),
         left=left_of(page, shown, vault),
         pinned=pinned,
+        warning="" if shown.same_as is None else PAYS_TWICE,
     )
 
 

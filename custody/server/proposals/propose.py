@@ -35,6 +35,8 @@ _PROPOSED_ALREADY = (
     "This was proposed already, as the same transaction: sign that proposal, or propose it again after the "
     "next block."
 )
+# Proposals that are compared with a new one.
+NEWEST: Final = 100
 # How the audit log's words begin for each kind.
 CREATED: Final = "proposal {proposal} of vault {vault}, "
 
@@ -105,7 +107,21 @@ def preview(ctx: Ctx, order: Order) -> PsbtPreview:
         movement_sats=moved,
         role_left_sats=None if left is None else left.role,
         vault_left_sats=None if left is None else left.vault,
+        same_as=None if left is None else _same_as(ctx, draft),
     )
+
+
+def _same_as(ctx: Ctx, draft: Draft) -> str | None:
+    """Of the newest proposals that wait: a form that was sent again would pay twice."""
+    payments = draft.funding.intent.payments
+    same = [payment.address for payment in payments], [payment.output.amount for payment in payments]
+    waiting = select(ProposalRow.id, ProposalRow.recipients, ProposalRow.amounts_sats).where(
+        ProposalRow.vault_id == draft.order.vault_id,
+        ProposalRow.status == ProposalStatus.PENDING.value,
+        ProposalRow.created_at > ctx.now - PROPOSAL_LIFETIME,
+    )
+    rows = ctx.db.execute(waiting.order_by(ProposalRow.created_at.desc()).limit(NEWEST))
+    return next((psbt_id for psbt_id, *paid in rows if tuple(paid) == same), None)
 
 
 def permitted(ctx: Ctx, draft: Draft) -> OutgoingAmount:

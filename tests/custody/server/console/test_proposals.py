@@ -54,6 +54,8 @@ def test_a_payment_is_looked_at_made_signed_and_confirmed(desk, browse, here):
         "by admin@example.org (you)",
     ):
         assert words in person.words
+    assert "paid twice" in looked_at(browse, here).words
+    assert "paid twice" not in looked_at(browse, here, amount="0.0041").words
     assert len(in_focus(person)) == 1, "its heading"
     assert "It is proposed." not in person.http.get(person.page.by_id("standing").attributes["hx-get"]).text
     signer = browse("alice").open(person.url).words

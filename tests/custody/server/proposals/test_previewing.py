@@ -32,6 +32,16 @@ def rich(desk):
     return desk
 
 
+def test_the_same_payment_that_waits_is_said_before_another_is_made(rich):
+    assert preview(rich)["same_as"] is None
+    first = ok(rich.admin.post("/api/v1/create-psbt", body_of(rich)))["psbt_id"]
+    assert preview(rich)["same_as"] == first
+    assert preview(rich, amounts_sats=[400_001])["same_as"] is None
+    assert preview(rich, recipients=[CAFE])["same_as"] is None
+    ok(cancel(rich, first))
+    assert preview(rich)["same_as"] is None
+
+
 def test_what_was_shown_is_what_is_made_of_the_same_coins(rich):
     """And the limits are told as they would be after it. Showing it stores nothing and holds no coin."""
     for asked in (
