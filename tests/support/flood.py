@@ -37,10 +37,9 @@ def flood(
         db.execute(insert(ChainCoinRow), list(_coins(vault, transaction, height)))
         made += [OutPoint(transaction.txid, vout) for vout in range(len(batch))]
     # As the watcher does after it has written the coins.
-    blocks = {} if height is None else {height: BlockRef(height, "00" * 32, 0)}
-    nothing = ChainSnapshot(BlockRef(0, "00" * 32, 0), 0, (), (), {})
-    txids = {outpoint.txid for outpoint in made}
-    MovementWriter(vault.chain, lambda: START).apply(db, nothing, txids, blocks)
+    blocks = () if height is None else (BlockRef(height, "00" * 32, 0),)
+    snapshot = ChainSnapshot(BlockRef(0, "00" * 32, 0), 0, blocks, ())
+    MovementWriter(vault.chain, lambda: START).apply(db, snapshot, {outpoint.txid for outpoint in made})
     return made
 
 

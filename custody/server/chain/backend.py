@@ -12,7 +12,6 @@ consensus/tx_verify.cpp, policy/policy.cpp, util/error.cpp.)
 from collections.abc import Collection, Container
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from typing import Protocol
 
 from multisig.network import Network
@@ -31,28 +30,27 @@ class BlockRef:
 
 @dataclass(frozen=True)
 class SpendingTransaction:
-    """The transaction that spends an output. `height` is None while it is in the mempool."""
+    """The transaction that spends an output. `block` is None while it is in the mempool."""
 
     txid: str
-    height: int | None
+    block: BlockRef | None
 
 
 @dataclass(frozen=True)
 class FoundOutput:
-    """An output that pays a watched script. `height` and `block_hash` are None while unconfirmed."""
+    """An output that pays a watched script. `block` is None while unconfirmed."""
 
     outpoint: OutPoint
     amount: Sats
     script_pubkey: bytes
-    height: int | None
-    block_hash: str | None
+    block: BlockRef | None
     coinbase: bool
     spent: SpendingTransaction | None
 
     def touched_since(self, height: int) -> bool:
         """Whether it was created or spent at that height, above it, or in the mempool."""
-        created = self.height is None or self.height >= height
-        spent = self.spent is not None and (self.spent.height is None or self.spent.height >= height)
+        created = self.block is None or self.block.height >= height
+        spent = self.spent is not None and (self.spent.block is None or self.spent.block.height >= height)
         return created or spent
 
 
@@ -66,10 +64,10 @@ def outputs_of(
     """The transaction's outputs that pay one of the scripts, or all of them, as unspent. ``block``: its own,
     None in the mempool.
     """
-    height, block_hash = (None, None) if block is None else (block.height, block.hash)
-    output = partial(FoundOutput, height=height, block_hash=block_hash, coinbase=coinbase, spent=None)
     return [
-        output(OutPoint(transaction.txid, vout), out.amount, out.script_pubkey)
+        FoundOutput(
+            OutPoint(transaction.txid, vout), out.amount, out.script_pubkey, block, coinbase, spent=None
+        )
         for vout, out in enumerate(transaction.outputs)
         if scripts is None or out.script_pubkey in scripts
     ]

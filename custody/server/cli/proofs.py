@@ -130,15 +130,15 @@ def check_coins(proof: "ProofFile", backend: "ChainBackend") -> Checked:
         there = on_chain.get(coin.outpoint)
         if (
             there is None
-            or there.height is None
-            or there.height > proof.height
+            or there.block is None
+            or there.block.height > proof.height
             or there.script_pubkey != decode_address(coin.address, network)
             or there.amount != coin.amount_sats
         ):
             problems.append(f"The chain had no coin {coin.outpoint} as it is stated.")
         elif there.spent is not None:
             spent.append(coin.outpoint)
-            if there.spent.height is not None and there.spent.height <= proof.height:
+            if there.spent.block is not None and there.spent.block.height <= proof.height:
                 problems.append(f"The coin {coin.outpoint} had been spent by then.")
     return Checked(tip.height, tuple(problems), tuple(spent))
 

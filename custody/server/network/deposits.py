@@ -2,8 +2,9 @@
 and keeping the stored coins in step with it: deposits, spends, reorganisations and evictions.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sqlalchemy import delete, exists, insert, select
@@ -33,7 +34,16 @@ class ChainSnapshot:
     fork: int
     blocks: tuple[BlockRef, ...]
     outputs: tuple[FoundOutput, ...]
-    hash_at: Mapping[int, str]
+
+    @cached_property
+    def _by_height(self) -> Mapping[int, BlockRef]:
+        spends = (each.spent.block for each in self.outputs if each.spent is not None)
+        ours = (*(each.block for each in self.outputs), *spends, *self.blocks)
+        return {block.height: block for block in ours if block is not None}
+
+    def block_at(self, height: int | None) -> BlockRef | None:
+        """None where it is neither new nor creates or spends an output of the snapshot."""
+        return None if height is None else self._by_height.get(height)
 
 
 def take_snapshot(
@@ -58,11 +68,9 @@ def take_snapshot(
         outputs = _outputs(backend, known, new, fork)
         outputs += _settled(backend, waiting, {output.outpoint for output in outputs})
         above = range(max(fork + 1, tip.height - KEPT_BLOCKS + 1), tip.height + 1)
-        spending = {output.spent.height for output in outputs if output.spent is not None}
-        blocks = tuple(_blocks_at(backend, above))
-        hash_at = {block.height: block.hash for block in _blocks_at(backend, spending)}
+        blocks = tuple(block for block in map(backend.block_at, above) if block is not None)
         if backend.tip() == tip:
-            return ChainSnapshot(tip, fork, blocks, outputs, hash_at)
+            return ChainSnapshot(tip, fork, blocks, outputs)
     raise ChainUnavailable("The chain backend changes its tip during each read.")
 
 
@@ -105,11 +113,6 @@ def _settled(
     return tuple(each for each in outputs if each.outpoint in lost)
 
 
-def _blocks_at(backend: ChainBackend, heights: Iterable[int | None]) -> Iterator[BlockRef]:
-    blocks = (backend.block_at(height) for height in heights if height is not None)
-    return (block for block in blocks if block is not None)
-
-
 @dataclass(frozen=True)
 class Coins:
     """Writes one chain's coins."""
@@ -133,7 +136,7 @@ class Coins:
         touched |= {output.spent.txid for output in news if output.spent is not None}
         # A spend that was mined again at the same height is stored unchanged, although its block is another.
         spends = (output.spent for output in snapshot.outputs if output.spent is not None)
-        touched |= {one.txid for one in spends if one.height is not None and one.height > snapshot.fork}
+        touched |= {one.txid for one in spends if one.block is not None and one.block.height > snapshot.fork}
         ours = select(ChainCoinRow).where(ChainCoinRow.chain == self.chain)
         coins = {
             OutPoint(coin.txid, coin.vout): coin
@@ -296,5 +299,7 @@ def _spender(coin: ChainCoinRow) -> tuple[str, ...]:
 
 
 def _state_of(output: FoundOutput) -> tuple[int | None, str | None, str | None, int | None]:
-    spent = (None, None) if output.spent is None else (output.spent.txid, output.spent.height)
-    return output.height, output.block_hash, *spent
+    created = (None, None) if output.block is None else (output.block.height, output.block.hash)
+    if output.spent is None:
+        return *created, None, None
+    return *created, output.spent.txid, None if output.spent.block is None else output.spent.block.height

@@ -21,7 +21,6 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from custody.schemas.history import MovementKind
 from custody.schemas.proposals import TxType
-from custody.server.chain.backend import BlockRef
 from custody.server.network.deposits import ChainSnapshot
 from custody.server.rules.ports import Clock
 from custody.server.store.models import ChainCoinRow, MovementRow, ProposalRow, table_of
@@ -62,19 +61,7 @@ class MovementWriter:
     chain: str
     clock: Clock
 
-    def unknown_blocks(self, db: Session, snapshot: ChainSnapshot) -> dict[int, str]:
-        """By height, the hashes of blocks with movements whose time is not stored yet."""
-        blocks = dict(snapshot.hash_at)
-        for output in snapshot.outputs:
-            if output.height is not None and output.block_hash is not None:
-                blocks[output.height] = output.block_hash
-        new = {(block.height, block.hash) for block in snapshot.blocks}
-        known = set(self._known(db, blocks)) | new
-        return {height: block for height, block in blocks.items() if (height, block) not in known}
-
-    def apply(
-        self, db: Session, snapshot: ChainSnapshot, txids: Collection[str], read: Mapping[int, BlockRef]
-    ) -> None:
+    def apply(self, db: Session, snapshot: ChainSnapshot, txids: Collection[str]) -> None:
         """Call it after the coins: ``txids`` are all transactions that create or spend a changed coin."""
         if not txids:
             return
@@ -85,10 +72,6 @@ class MovementWriter:
             for row in db.scalars(ours.where(MovementRow.txid.in_(some)))
         }
         sums = self._sums(db, txids)
-        blocks = {block.height: block for block in snapshot.blocks} | dict(read)
-        missing = {one.height for one in sums.values() if one.height is not None} - set(blocks)
-        for (height, block_hash), mined_at in self._known(db, missing).items():
-            blocks[height] = BlockRef(height, block_hash, int(mined_at.timestamp()))
         heights = defaultdict[str, list[int]](list)
         for key in before.keys() | sums.keys():
             old, new = before.get(key), sums.get(key)
@@ -97,20 +80,10 @@ class MovementWriter:
             heights[key.vault_id] += [
                 one.height for one in (old, new) if one is not None and one.height is not None
             ]
-        self._write(db, before, sums, blocks)
+        self._write(db, before, sums, snapshot)
         for vault_id, changed in heights.items():
             if changed:
                 self._carry_on(db, vault_id, min(changed))
-
-    def _known(self, db: Session, heights: Collection[int]) -> dict[tuple[int, str], datetime]:
-        query = select(MovementRow.height, MovementRow.block_hash, MovementRow.mined_at).distinct()
-        times: dict[tuple[int, str], datetime] = {}
-        for some in chunks(heights):
-            ours = query.where(MovementRow.chain == self.chain, MovementRow.height.in_(some))
-            for height, block_hash, mined_at in db.execute(ours):
-                if height is not None and block_hash is not None and mined_at is not None:
-                    times[height, block_hash] = mined_at
-        return times
 
     def _sums(self, db: Session, txids: Collection[str]) -> dict[_Key, _Sums]:
         """What each transaction adds to each vault and takes from it, by the stored coins.
@@ -160,7 +133,7 @@ class MovementWriter:
         db: Session,
         before: Mapping[_Key, MovementRow],
         sums: Mapping[_Key, _Sums],
-        blocks: Mapping[int, BlockRef],
+        snapshot: ChainSnapshot,
     ) -> None:
         for key in before.keys() - sums.keys():
             db.execute(
@@ -174,8 +147,12 @@ class MovementWriter:
         for key, one in sums.items():
             proposal = proposals.get(key.txid)
             its_own = proposal if proposal is not None and proposal.vault_id == key.vault_id else None
-            values = _values(one, blocks, its_own)
-            known = before.get(key)
+            values = _values(one, its_own)
+            known, block = before.get(key), snapshot.block_at(one.height)
+            if block is not None or known is None or known.height != one.height:
+                # Otherwise its block is an old one, and stands in its row.
+                values["block_hash"] = None if block is None else block.hash
+                values["mined_at"] = None if block is None else datetime.fromtimestamp(block.time, UTC)
             if known is None:
                 # What never changes: a transaction is proposed before it is on the chain.
                 row = MovementRow(vault_id=key.vault_id, txid=key.txid, chain=self.chain, **values)
@@ -214,19 +191,16 @@ class MovementWriter:
             db.connection().execute(_PLACED, changed)
 
 
-def _values(one: _Sums, blocks: Mapping[int, BlockRef], proposal: ProposalRow | None) -> dict[str, Any]:
+def _values(one: _Sums, proposal: ProposalRow | None) -> dict[str, Any]:
     """The columns that may change: a later rescan beyond the gap may find more coins, which can also change
     the kind.
     """
-    block = None if one.height is None else blocks.get(one.height)
     return {
         "kind": _kind(one, proposal).value,
         "received_sats": one.received,
         "sent_sats": one.sent,
         "amount_sats": one.received - one.sent,
         "height": one.height,
-        "block_hash": None if block is None else block.hash,
-        "mined_at": None if block is None else datetime.fromtimestamp(block.time, UTC),
     }
 
 

@@ -130,7 +130,7 @@ class Sightings:
     def _settle(self, proposal: ProposalRow, coins: Sequence[ChainCoinRow | None]) -> bool:
         """Returns False where the transaction is mined, but the index of tokens has not read the block."""
         db = self.db
-        observation = observe(db, proposal, coins, self.snapshot.hash_at)
+        observation = observe(db, proposal, coins, self.snapshot)
         events = events_for(Status(proposal.status), observation)
         block = self._block_of(coins)
         is_settled = LifecycleEvent.MINED not in events or self._is_judged(proposal, block)
@@ -160,11 +160,10 @@ class Sightings:
         """A snapshot has only its new blocks; a transaction that waited for the index of tokens is in an
         older one.
         """
-        known = self.snapshot.hash_at
         height = next((coin.spent_height for coin in coins if coin is not None), None)
-        if height is None or height in known:
-            return _Block(height, None if height is None else known[height])
-        place = self.chain, height
+        block, place = self.snapshot.block_at(height), (self.chain, height)
+        if height is None or block is not None:
+            return _Block(height, None if block is None else block.hash)
         seen = self.db.get(ChainBlockRow, place) or self.db.get(TokenBlockRow, place)
         return _Block(height, None if seen is None else seen.block_hash)
 
@@ -337,7 +336,7 @@ def _waiting_and_spent(db: Session, snapshot: ChainSnapshot) -> Iterator[Proposa
 
 
 def observe(
-    db: Session, proposal: ProposalRow, coins: Sequence[ChainCoinRow | None], hash_at: Mapping[int, str]
+    db: Session, proposal: ProposalRow, coins: Sequence[ChainCoinRow | None], snapshot: ChainSnapshot
 ) -> Observation:
     """`coins` are those of the proposal's inputs in order; None for a coin that is not on the chain."""
     spent = [coin for coin in coins if coin is not None and coin.spent_by is not None]
@@ -348,12 +347,12 @@ def observe(
         if None in coins and (_lost_a_parent(db, proposal) or _lost_a_deposit(db, proposal, coins)):
             return Observation.INPUT_GONE
         return Observation.OUTBID if is_outbid(db, proposal) else Observation.ABSENT
-    height = ours[0].spent_height
+    height, block = ours[0].spent_height, snapshot.block_at(ours[0].spent_height)
     if height is None:
         return Observation.IN_MEMPOOL
     if proposal.block_height is None:
         return Observation.MINED
-    same = (proposal.block_height, proposal.block_hash) == (height, hash_at.get(height))
+    same = block is not None and (proposal.block_height, proposal.block_hash) == (height, block.hash)
     return Observation.MINED if same else Observation.MINED_ELSEWHERE
 
 

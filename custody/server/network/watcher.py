@@ -8,7 +8,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from custody.server.audit.log import AuditLog
-from custody.server.chain.backend import BlockRef, ChainBackend
+from custody.server.chain.backend import ChainBackend
 from custody.server.errors import ChainUnavailable
 from custody.server.jobs.leases import Held
 from custody.server.network.backends import Backends, Market, backend_of
@@ -88,8 +88,7 @@ class Watcher:
             if seen == self._seen and not new:
                 return changed
             there, raws = self._fetch(backend, snapshot)
-            blocks = self._blocks(backend, there)
-            self._write(known, there, raws, blocks, self._finals(backend, there))
+            self._write(known, there, raws, self._finals(backend, there))
             self._scanned, self._seen, changed = known.scripts, seen, True
             if there is not snapshot:
                 # A transaction that left may be back at the next poll, which would then look equal.
@@ -133,19 +132,10 @@ class Watcher:
         gone = missing - transactions.keys()
         if not gone:
             return snapshot, transactions
-        if any(each.height is not None and each.outpoint.txid in gone for each in snapshot.outputs):
+        if any(each.block is not None and each.outpoint.txid in gone for each in snapshot.outputs):
             raise ChainUnavailable("A transaction left the chain while it was read.")
         outputs = tuple(each for each in snapshot.outputs if each.outpoint.txid not in gone)
         return replace(snapshot, outputs=outputs), transactions
-
-    def _blocks(self, backend: ChainBackend, snapshot: ChainSnapshot) -> dict[int, BlockRef]:
-        """By height, the older blocks of movements that are not stored yet."""
-        with self.store.read() as db:
-            wanted = self._movements.unknown_blocks(db, snapshot)
-        blocks = {height: backend.block_at(height) for height in sorted(wanted)}
-        if any(block is None or block.hash != wanted[height] for height, block in blocks.items()):
-            raise ChainUnavailable("A block left the chain while it was read.")
-        return {height: block for height, block in blocks.items() if block is not None}
 
     def _finals(self, backend: ChainBackend, snapshot: ChainSnapshot) -> dict[str, Transaction]:
         """Transactions of proposals that signers finalised without the platform, if still in the mempool."""
@@ -159,7 +149,6 @@ class Watcher:
         known: _Known,
         snapshot: ChainSnapshot,
         raws: Mapping[str, bytes],
-        blocks: Mapping[int, BlockRef],
         finals: Mapping[str, Transaction],
     ) -> None:
         reorganised = bool(known.blocks) and snapshot.fork < max(known.blocks)
@@ -167,7 +156,7 @@ class Watcher:
             if self._held is not None:
                 self._held.require(db)
             touched = self._coins.apply(db, snapshot, raws)
-            self._movements.apply(db, snapshot, touched, blocks)
+            self._movements.apply(db, snapshot, touched)
             self._store_blocks(db, snapshot)
             sightings = Sightings(
                 db, self.audit, self.lifecycle, self.chain, snapshot, finals, self._required_rate
@@ -207,6 +196,6 @@ def _essence(snapshot: ChainSnapshot) -> object:
     waiting = (
         output
         for output in snapshot.outputs
-        if output.height is None or (output.spent is not None and output.spent.height is None)
+        if output.block is None or (output.spent is not None and output.spent.block is None)
     )
     return snapshot.tip, frozenset(waiting)

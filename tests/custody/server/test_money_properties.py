@@ -372,9 +372,7 @@ class Money(RuleBasedStateMachine):
         _, fact = self._choose(index)
         made = [self.desk.chain.transaction(each.txid) for each in fact.inputs]
         spent = [self.desk.chain.spender(each) for each in fact.inputs]
-        if all(one and one.block for one in made) and not any(
-            one and one.height is not None for one in spent
-        ):
+        if all(one and one.block for one in made) and not any(one and one.block is not None for one in spent):
             mine_branch(self.desk.chain, 0, 1, [self._final(fact)])
         self._settle()
 
@@ -452,8 +450,8 @@ class Money(RuleBasedStateMachine):
         assert locked == self._held()
         unspent = [found for found in self._outputs() if found.spent is None]
         (vault,) = self.desk.wallets()
-        assert vault["confirmed_sats"] == sum(found.amount for found in unspent if found.height is not None)
-        assert vault["unconfirmed_sats"] == sum(found.amount for found in unspent if found.height is None)
+        assert vault["confirmed_sats"] == sum(found.amount for found in unspent if found.block is not None)
+        assert vault["unconfirmed_sats"] == sum(found.amount for found in unspent if found.block is None)
         assert vault["locked_sats"] == sum(found.amount for found in unspent if found.outpoint in locked)
         require_truth(self.desk, limit=100)
 
@@ -548,7 +546,7 @@ class Money(RuleBasedStateMachine):
 
     def _rival(self, index: int) -> Transaction | None:
         """A transaction of the vault's signers that the platform never saw."""
-        coins = [found for found in self._outputs() if found.spent is None and found.height is not None]
+        coins = [found for found in self._outputs() if found.spent is None and found.block is not None]
         if not coins:
             return None
         coin = coins[index % len(coins)]

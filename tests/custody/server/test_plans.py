@@ -319,7 +319,7 @@ def watching(db, desk):
     seen = snapshot(desk)
     assert any(found.spent for found in seen.outputs)
     affected(db, "regtest", seen, reorganised=False)
-    affected(db, "regtest", ChainSnapshot(seen.tip, 798, (), seen.outputs, {}), reorganised=True)
+    affected(db, "regtest", ChainSnapshot(seen.tip, 798, (), seen.outputs), reorganised=True)
     coins = Coins("regtest", lambda: START, None)
     coins._stale(db, 150)
     coins.waiting(db)

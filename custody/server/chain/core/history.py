@@ -43,7 +43,7 @@ class ScannedHistory:
             for place in raw.spent if position else ():
                 coin = self._coins.get(place)
                 if coin is not None:
-                    self._coins[place] = replace(coin, spent=SpendingTransaction(raw.txid, height))
+                    self._coins[place] = replace(coin, spent=SpendingTransaction(raw.txid, ref))
             if not self.scripts.isdisjoint(raw.scripts):
                 paid = outputs_of(raw.parse(), ref, self.scripts, coinbase=position == 0)
                 self._coins |= {coin.outpoint.serialize(): coin for coin in paid}
@@ -58,7 +58,7 @@ class ScannedHistory:
         self._coins = {
             place: replace(coin, spent=None) if coin.touched_since(height + 1) else coin
             for place, coin in self._coins.items()
-            if coin.height is not None and coin.height <= height
+            if coin.block is not None and coin.block.height <= height
         }
         self.read_to(height, block_hash)
 

@@ -155,7 +155,7 @@ class CoinIndex:
         for position, transaction in enumerate(transactions):
             self._transactions[transaction.txid] = ChainTransaction(transaction, ref)
             for txin in transaction.inputs if position else ():
-                self._spent[txin.outpoint] = SpendingTransaction(transaction.txid, ref.height)
+                self._spent[txin.outpoint] = SpendingTransaction(transaction.txid, ref)
             for coin in outputs_of(transaction, ref, coinbase=position == 0):
                 self._coins[coin.outpoint] = coin
                 self._by_script.setdefault(coin.script_pubkey, {})[coin.outpoint] = None
@@ -182,7 +182,8 @@ class CoinIndex:
 
     def is_mature(self, coin: FoundOutput) -> bool:
         """Whether the next block may spend it."""
-        return not coin.coinbase or self.tip.height + 1 - (coin.height or 0) >= COINBASE_MATURITY
+        assert coin.block is not None, "it is in the index of blocks"
+        return not coin.coinbase or self.tip.height + 1 - coin.block.height >= COINBASE_MATURITY
 
     def spender(self, outpoint: OutPoint) -> SpendingTransaction | None:
         return self._spent.get(outpoint)

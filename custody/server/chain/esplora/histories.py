@@ -58,7 +58,7 @@ def coins_of(
                 continue
             if coin.spent is not None:
                 raise ChainInconsistent("The explorer shows two spends of one coin.")
-            spent = SpendingTransaction(txid, None if each.block is None else each.block.height)
+            spent = SpendingTransaction(txid, each.block)
             coins[txin.outpoint], spenders[txid] = replace(coin, spent=spent), each.transaction
     return tuple(coins.values()), tuple(spenders.values())
 

@@ -69,7 +69,6 @@ class Outspend(_Shape):
 
     spent: bool
     txid: Hash | None = None
-    status: ConfirmationStatus | None = None
 
 
 class MerkleProof(_Shape):

@@ -13,7 +13,6 @@ from custody.server.chain.backend import (
     BroadcastRefused,
     ChainTransaction,
     RefusalCode,
-    SpendingTransaction,
 )
 from custody.server.chain.engine import NULL_TXID, InvalidSpend, verify_transaction
 from custody.server.chain.esplora.blocks import (
@@ -77,8 +76,7 @@ class Transactions:
         if is_coinbase(transaction):
             return None
         # An explorer keeps the bytes of evicted transactions too, but names none of them as a coin's spender.
-        spender = self.spender(transaction.inputs[0].outpoint)
-        waits = spender is not None and spender.txid == txid
+        waits = self._spender(transaction.inputs[0].outpoint) == txid
         return ChainTransaction(transaction, None) if waits else None
 
     def prove(self, transaction: Transaction, status: ConfirmationStatus) -> BlockRef | None:
@@ -109,12 +107,10 @@ class Transactions:
         if merkle_root(transaction.txid, proof.merkle, proof.pos) != root:
             raise ChainUnavailable("The explorer's proof of a confirmation is wrong.")
 
-    def spender(self, outpoint: OutPoint) -> SpendingTransaction | None:
-        """Who spends it now, on the explorer's word alone."""
+    def _spender(self, outpoint: OutPoint) -> str | None:
+        """The txid of what spends it now, on the explorer's word alone."""
         outspend = read(self._wire.get(f"/tx/{outpoint.txid}/outspend/{outpoint.vout}"), Outspend)
-        if not outspend.spent or outspend.txid is None:
-            return None
-        return SpendingTransaction(outspend.txid, outspend.status.block_height if outspend.status else None)
+        return outspend.txid if outspend.spent else None
 
     def caller(self, transaction: Transaction) -> bytes:
         """The output script that its first input spends. Raises ChainInconsistent where the explorer lacks

@@ -34,7 +34,7 @@ def test_a_higher_fee_takes_the_place_if_it_pays_for_its_own_way_too(chain, coin
     assert chain.transaction(first.txid) is None
     assert chain.spender(coin.outpoint) == SpendingTransaction(second.txid, None)
     chain.mine(1)
-    assert chain.spender(coin.outpoint) == SpendingTransaction(second.txid, chain.tip().height)
+    assert chain.spender(coin.outpoint) == SpendingTransaction(second.txid, chain.tip())
 
 
 def test_one_that_does_not_signal_stays(chain, coin):

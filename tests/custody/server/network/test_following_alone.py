@@ -31,7 +31,7 @@ class Behind(Unreliable):
 
     def outputs_to(self, scripts: Collection[bytes], *, since_height: int = 0) -> tuple[FoundOutput, ...]:
         found = self._up().outputs_to(scripts, since_height=since_height)
-        return tuple(each for each in found if each.height is not None and each.height <= self.height)
+        return tuple(each for each in found if each.block is not None and each.block.height <= self.height)
 
 
 class Slow(Unreliable):

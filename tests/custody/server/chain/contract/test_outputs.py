@@ -25,10 +25,10 @@ def test_a_coin_from_its_payment_to_its_spend(rig, here):
     ours = [script(number)]
     txid = rig.fund(number, 12_345)
     found = coin_of(rig.backend, txid, script(number))
-    waiting = FoundOutput(found.outpoint, 12_345, script(number), None, None, coinbase=False, spent=None)
+    waiting = FoundOutput(found.outpoint, 12_345, script(number), None, coinbase=False, spent=None)
     assert found == waiting
     block = rig.mine(2)[0]
-    coin = replace(waiting, height=block.height, block_hash=block.hash)
+    coin = replace(waiting, block=block)
     assert rig.backend.outputs_to(ours) == rig.backend.outputs_to(ours, since_height=block.height) == (coin,)
     assert rig.backend.outputs_to(ours, since_height=block.height + 1) == ()
 
@@ -39,14 +39,14 @@ def test_a_coin_from_its_payment_to_its_spend(rig, here):
     assert rig.backend.broadcast(payment) == AlreadyKnown(payment.txid, confirmed=False)
     spent = replace(coin, spent=SpendingTransaction(payment.txid, None))
     assert rig.backend.outputs_to(ours, since_height=block.height + 1) == (spent,)
-    assert coin_of(rig.backend, payment.txid, script(next_number)).height is None
+    assert coin_of(rig.backend, payment.txid, script(next_number)).block is None
     (block,) = rig.mine()
-    spent = replace(coin, spent=SpendingTransaction(payment.txid, block.height))
+    spent = replace(coin, spent=SpendingTransaction(payment.txid, block))
     assert rig.backend.outputs_to(ours, since_height=block.height) == (spent,)
     assert rig.backend.outputs_to(ours, since_height=block.height + 1) == ()
     assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, block)
     change = coin_of(rig.backend, payment.txid, script(next_number))
-    assert change.block_hash == block.hash
+    assert change.block == block
     # It is known though its outputs are spent, too.
     rig.send(spend(change, next_number, to=here))
     rig.mine()
@@ -56,7 +56,7 @@ def test_a_coin_from_its_payment_to_its_spend(rig, here):
 def test_a_coinbase_is_told_as_one(rig):
     (block,) = rig.mine()
     found = rig.backend.outputs_to([p2wsh(rig.coinbase_script(block.height))], since_height=block.height)
-    assert [coin.coinbase for coin in found if coin.height == block.height] == [True]
+    assert [coin.coinbase for coin in found if coin.block == block] == [True]
 
 
 def test_what_a_branch_leaves_out_is_unconfirmed_again(rig, here):
@@ -65,15 +65,15 @@ def test_what_a_branch_leaves_out_is_unconfirmed_again(rig, here):
     payment = spend(coin, number, to=here)
     rig.send(payment)
     rig.mine()
-    assert coin_of(rig.backend, payment.txid, here).height is not None
-    for depth, height in ((1, coin.height), (3, None)):
+    assert coin_of(rig.backend, payment.txid, here).block is not None
+    for depth, block in ((1, coin.block), (3, None)):
         rig.reorganise(depth, depth + 1)
         again = coin_of(rig.backend, coin.outpoint.txid, script(number))
-        assert (again.height, again.spent) == (height, SpendingTransaction(payment.txid, None))
-        assert coin_of(rig.backend, payment.txid, here).height is None
+        assert (again.block, again.spent) == (block, SpendingTransaction(payment.txid, None))
+        assert coin_of(rig.backend, payment.txid, here).block is None
         assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, None)
     (block,) = rig.mine()
-    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).block_hash == block.hash
+    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).block == block
 
 
 def test_a_double_spend_in_a_branch_removes_the_first_for_good(rig, here):
@@ -82,12 +82,12 @@ def test_a_double_spend_in_a_branch_removes_the_first_for_good(rig, here):
     first, rival = spend(coin, number, to=here), spend(coin, number, to=elsewhere)
     rig.send(first)
     rig.mine()
-    assert coin_of(rig.backend, first.txid, here).height is not None
+    assert coin_of(rig.backend, first.txid, here).block is not None
     branch = rig.reorganise(1, 2, [rival])
     assert rig.backend.outputs_to([here]) == ()
     spent = coin_of(rig.backend, coin.outpoint.txid, script(number)).spent
-    assert spent == SpendingTransaction(rival.txid, branch[0].height)
-    assert coin_of(rig.backend, rival.txid, elsewhere).block_hash == branch[0].hash
+    assert spent == SpendingTransaction(rival.txid, branch[0])
+    assert coin_of(rig.backend, rival.txid, elsewhere).block == branch[0]
     assert rig.backend.broadcast(first).code is RefusalCode.MISSING_INPUTS
     assert rig.backend.transaction(first.txid) is None
 
@@ -96,12 +96,12 @@ def test_what_the_mempool_forgot_is_gone_and_its_coins_are_free(rig, here):
     coin, number = confirmed_coin(rig)
     payment = spend(coin, number, to=here)
     rig.send(payment)
-    assert coin_of(rig.backend, payment.txid, here).height is None
+    assert coin_of(rig.backend, payment.txid, here).block is None
     rig.forget()
     assert rig.backend.outputs_to([here]) == ()
     assert coin_of(rig.backend, coin.outpoint.txid, script(number)).spent is None
     rig.send(payment)
-    assert coin_of(rig.backend, payment.txid, here).height is None
+    assert coin_of(rig.backend, payment.txid, here).block is None
 
 
 def test_a_long_history_is_read_from_its_beginning(rig, here):
@@ -111,6 +111,6 @@ def test_a_long_history_is_read_from_its_beginning(rig, here):
     (block,) = rig.mine()
     rig.mine(60)
     found = {each.outpoint.txid: each for each in rig.backend.outputs_to([script(number), here])}
-    assert found[coin.outpoint.txid].spent == SpendingTransaction(payment.txid, block.height)
-    assert found[payment.txid].block_hash == block.hash
+    assert found[coin.outpoint.txid].spent == SpendingTransaction(payment.txid, block)
+    assert found[payment.txid].block == block
     assert rig.backend.outputs_to([script(number), here], since_height=block.height + 1) == ()

@@ -44,7 +44,7 @@ def test_several_threads_ask_at_once_while_the_chain_moves(rig):
     def ask(_turn):
         tip = rig.backend.tip()
         assert rig.backend.block_at(0) is not None
-        assert rig.backend.transaction(coin.outpoint.txid).block.hash == coin.block_hash
+        assert rig.backend.transaction(coin.outpoint.txid).block == coin.block
         return tip.height, rig.backend.outputs_to(ours)
 
     with ThreadPoolExecutor(4) as threads:

@@ -67,7 +67,7 @@ def test_relay_rules(rig, here):
 def test_a_young_coinbase_cannot_be_spent(rig, here):
     (block,) = rig.mine()
     behind = rig.coinbase_script(block.height)
-    (young,) = (coin for coin in rig.backend.outputs_to([p2wsh(behind)]) if coin.block_hash == block.hash)
+    (young,) = (coin for coin in rig.backend.outputs_to([p2wsh(behind)]) if coin.block == block)
     early = spend(young, 0, to=here, fee=1_000, witness=(behind,))
     assert refusal(rig, early) is RefusalCode.IMMATURE
     rig.mine(99)

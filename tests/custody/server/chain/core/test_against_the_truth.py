@@ -52,8 +52,8 @@ class Story:
     def rivals(self, fork):
         """Another spend, for the branch, of a coin that is there at the fork and not spent yet."""
         found = self.rig.chain.outputs_to(SCRIPTS.values())
-        there = [coin for coin in found if coin.height is not None and coin.height <= fork]
-        free = [coin for coin in there if coin.spent is None or (coin.spent.height or fork + 1) > fork]
+        there = [coin for coin in found if coin.block is not None and coin.block.height <= fork]
+        free = [coin for coin in there if coin.spent is None or coin.touched_since(fork + 1)]
         if not free or self.chance.random() < 0.5:
             return ()
         coin = self.chance.choice(free)

@@ -36,7 +36,7 @@ def test_below_the_first_height_nothing_is_looked_for(rig):
     coin, number = confirmed_coin(rig)
     rig.mine(40)
     later, other = confirmed_coin(rig)
-    young = rig.node.connect(first_height=coin.height + 1)
+    young = rig.node.connect(first_height=coin.block.height + 1)
     assert young.outputs_to([script(number), script(other)]) == (later,)
     young.close()
 
@@ -56,11 +56,11 @@ def test_a_chain_that_became_shorter_is_followed_back(rig, faults):
     """A node whose operator invalidated a block, or that was started again from an older copy."""
     coin, number = confirmed_coin(rig)
     assert rig.backend.outputs_to([script(number)]) == (coin,)
-    before = rig.chain.block_at(coin.height - 1)
+    before = rig.chain.block_at(coin.block.height - 1)
     info, true = rig.node.do_getblockchaininfo(), rig.node.do_getblockhash
 
     def shorter(height):
-        return true(height if height < coin.height else 10**6)
+        return true(height if height < coin.block.height else 10**6)
 
     shown = {"blocks": before.height, "bestblockhash": before.hash, "time": before.time}
     faults.instead["getblockchaininfo"] = lambda: info | shown
@@ -78,7 +78,7 @@ def test_the_whole_answer_is_of_one_tip(rig, faults):
     mined = []
     faults.before["getrawmempool"] = lambda: mined.extend(rig.mine())
     found = coin_of(rig.backend, txid, script(number))
-    assert [(found.height, found.block_hash)] == [(block.height, block.hash) for block in mined]
+    assert [found.block] == mined
 
 
 @pytest.mark.parametrize("method", ["getrawmempool", "gettxspendingprevout", "getblock", "getrawtransaction"])
@@ -91,9 +91,9 @@ def test_a_reorganisation_in_the_middle_of_a_look(rig, faults, method):
     faults.before[method] = lambda: branches.extend(rig.reorganise(2, 3))
     found = coin_of(rig.backend, coin.outpoint.txid, script(number))
     assert branches
-    assert found.height is None
+    assert found.block is None
     (block,) = rig.mine()
-    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).block_hash == block.hash
+    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).block == block
 
 
 def test_a_chain_that_moves_at_every_look_is_unavailable_and_then_is_not(rig, faults):
@@ -154,10 +154,10 @@ def test_what_one_look_cannot_read_the_next_one_goes_on_with(rig, monkeypatch):
     for _ in range(3):
         with pytest.raises(ChainUnavailable, match="still being read: block"):
             new.outputs_to([script(number)])
-    assert coin.height - 20 < new._follower._backfill.next <= coin.height + 95
+    assert coin.block.height - 20 < new._follower._backfill.next <= coin.block.height + 95
     monkeypatch.undo()
     (found,) = new.outputs_to([script(number)])
-    assert found.spent == SpendingTransaction(payment.txid, coin.height + 1)
+    assert found.spent == SpendingTransaction(payment.txid, rig.chain.block_at(coin.block.height + 1))
     new.close()
 
 
@@ -170,7 +170,7 @@ def test_a_script_that_comes_later_is_found_among_what_was_examined_before(rig):
     txid = rig.fund(late, 10_000)
     assert rig.backend.outputs_to([script(early)]) == ()
     asked(rig, "getrawtransaction")
-    assert coin_of(rig.backend, txid, script(late)).height is None
+    assert coin_of(rig.backend, txid, script(late)).block is None
     assert asked(rig, "getrawtransaction") == 1
 
 
@@ -203,15 +203,15 @@ def test_a_large_mempool_is_listed_every_few_seconds_and_at_once_where_it_matter
     monkeypatch.setattr(rig.backend._mempool, "_clock", lambda: now[0])
     number, other = rig.fresh(), rig.fresh()
     txid = rig.fund(number, 10_000)
-    assert coin_of(rig.backend, txid, script(number)).height is None
+    assert coin_of(rig.backend, txid, script(number)).block is None
     later = rig.fund(number, 20_000)
     assert {coin.outpoint.txid for coin in rig.backend.outputs_to([script(number)])} == {txid}
     now[0] = 5.0
     assert {coin.outpoint.txid for coin in rig.backend.outputs_to([script(number)])} == {txid, later}
     third = rig.fund(other, 10_000)
-    assert coin_of(rig.backend, third, script(other)).height is None
+    assert coin_of(rig.backend, third, script(other)).block is None
     (block,) = rig.mine()
     found = rig.backend.outputs_to([script(number), script(other)])
-    assert {(coin.outpoint.txid, coin.block_hash) for coin in found} == {
-        (each, block.hash) for each in (txid, later, third)
+    assert {(coin.outpoint.txid, coin.block) for coin in found} == {
+        (each, block) for each in (txid, later, third)
     }

@@ -74,7 +74,7 @@ class Scene:
     def questions(self, backend):
         """Each with what an explorer may make of its answer undetected: hide, forget."""
         yield backend.tip, exactly
-        yield lambda: backend.block_at(self.first.height), exactly
+        yield lambda: backend.block_at(self.first.block.height), exactly
         yield lambda: backend.block_at(10_000), exactly
         yield lambda: backend.outputs_to(self.scripts), fewer
         yield lambda: backend.transaction(self.first.outpoint.txid), perhaps
@@ -150,12 +150,12 @@ def moving_between_the_pages(rig, *moves):
 def test_the_tip_that_moves_between_the_pages_is_read_again(rig):
     found = moving_between_the_pages(rig, rig.mine, rig.mine)
     assert len(found) == 60
-    assert all(each.block_hash == rig.chain.block_at(each.height).hash for each in found)
+    assert all(each.block == rig.chain.block_at(each.block.height) for each in found)
 
 
 def test_a_branch_that_comes_between_the_pages_is_read_again(rig):
     found = moving_between_the_pages(rig, lambda: rig.reorganise(3, 4))
-    assert sorted(each.height is None for each in found) == [False] * 57 + [True] * 3
+    assert sorted(each.block is None for each in found) == [False] * 57 + [True] * 3
 
 
 def test_a_tip_that_moves_at_every_look_is_given_up(rig, scene):

@@ -108,7 +108,7 @@ class TestDeposits:
         txid = rig.fund(number, 5_000)
         waiting = rig.chain.transaction(txid).transaction
         rig.chain._mempool._entries.pop(txid)
-        block = rig.chain.block_at(coin.height)
+        block = rig.chain.block_at(coin.block.height)
         true = rig.explorer.proof(coin.outpoint.txid)
         with (
             Liar(rig, waiting, in_block(block)),
@@ -162,7 +162,7 @@ class TestDeposits:
         invented = invented_deposit(rig._used)
         with Liar(rig, invented, WAITING):
             found = coin_of(rig.backend, invented.txid, coin.script_pubkey)
-            assert (found.height, found.spent) == (None, None)
+            assert (found.block, found.spent) == (None, None)
         with rig.explorer.answering(
             "/scripthash/[0-9a-f]*",
             edited(lambda stats: stats | {"chain_stats": stats["chain_stats"] | {"tx_count": 0}}),

@@ -78,7 +78,7 @@ def test_what_waits_is_read_again_though_its_count_is_the_same(watched, rig):
     rig.send(second)
     watched.clock.now += PACE.scripts_seconds
     watched.look()
-    assert {each.outpoint.txid for each in watched.found if each.height is None} == {second.txid}
+    assert {each.outpoint.txid for each in watched.found if each.block is None} == {second.txid}
 
 
 def test_a_lie_is_not_asked_for_at_every_look(watched, rig):
