@@ -3,17 +3,18 @@ hashes.
 """
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from custody.server.chain.backend import BlockRef, DataBlock, DataTransaction, FoundOutput
 from custody.server.chain.engine import HEADER_BYTES, MAX_BLOCK_BYTES
 from custody.server.errors import ChainUnavailable
 from multisig.errors import InvalidTransaction
 from multisig.hashes import sha256d
 from multisig.network import Network
 from multisig.script import parse_op_return
-from multisig.transaction import RawTransaction, Transaction, read_transactions
+from multisig.transaction import OutPoint, RawTransaction, TxOut, read_transactions
 
 
 def merkle_root(hashes: Sequence[bytes]) -> bytes:
@@ -70,6 +71,10 @@ class BlockHeader:
         return mantissa << 8 * (exponent - 3) if exponent >= 3 else mantissa >> 8 * (3 - exponent)
 
 
+# The outputs at these outpoints, in their order.
+FindOutputs = Callable[[Sequence[OutPoint]], Sequence[TxOut | FoundOutput]]
+
+
 @dataclass(frozen=True)
 class RawBlock:
     """The coinbase comes first."""
@@ -77,10 +82,22 @@ class RawBlock:
     header: BlockHeader
     transactions: tuple[RawTransaction, ...]
 
-    def carriers(self, prefix: bytes) -> list[tuple[int, Transaction]]:
-        """The transactions with such data, each with its index."""
-        places = carriers((each.scripts for each in self.transactions), prefix)
-        return [(place, self.transactions[place].parse()) for place in places]
+    def data_at(self, height: int, prefix: bytes, outputs: FindOutputs) -> DataBlock:
+        """As the block at that height. The coinbase is left out: it spends no output, so it has no caller."""
+        carriers = [
+            (position, each.parse())
+            for position, each in enumerate(self.transactions)
+            if position and any(_carries(script, prefix) for script in each.scripts)
+        ]
+        callers = outputs([transaction.inputs[0].outpoint for _, transaction in carriers])
+        return DataBlock(
+            BlockRef(height, self.header.hash, self.header.time),
+            self.header.previous,
+            tuple(
+                DataTransaction(position, transaction, caller.script_pubkey)
+                for (position, transaction), caller in zip(carriers, callers, strict=True)
+            ),
+        )
 
 
 def read_block(raw: bytes, expected: str) -> RawBlock:
@@ -95,15 +112,6 @@ def read_block(raw: bytes, expected: str) -> RawBlock:
     if not transactions or unmistakable_root([each.hash for each in transactions]) != header.merkle_root:
         raise ChainUnavailable(f"Block {expected} does not carry what its header commits to.")
     return RawBlock(header, transactions)
-
-
-def carriers(block: Iterable[Iterable[bytes]], prefix: bytes) -> Iterator[int]:
-    """The indexes of the transactions with such data, from the output scripts of each. The coinbase is left
-    out: it spends no output, so it has no caller.
-    """
-    for position, scripts in enumerate(block):
-        if position and any(_carries(script, prefix) for script in scripts):
-            yield position
 
 
 def _carries(script: bytes, prefix: bytes) -> bool:

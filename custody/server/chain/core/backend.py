@@ -16,7 +16,6 @@ from custody.server.chain.backend import (
     BroadcastRefused,
     ChainTransaction,
     DataBlock,
-    DataTransaction,
     FoundOutput,
     Outcome,
     RefusalCode,
@@ -132,17 +131,7 @@ class CoreBackend:
         ref = self.block_at(height)
         if ref is None:
             return None
-        block = self._node.block(ref.hash)
-        carriers = block.carriers(prefix)
-        callers = self._node.outputs([transaction.inputs[0].outpoint for _, transaction in carriers])
-        return DataBlock(
-            ref,
-            block.header.previous,
-            tuple(
-                DataTransaction(position, transaction, caller.script_pubkey)
-                for (position, transaction), caller in zip(carriers, callers, strict=True)
-            ),
-        )
+        return self._node.block(ref.hash).data_at(height, prefix, self._node.outputs)
 
     def broadcast(self, transaction: Transaction) -> Outcome:
         txid, known = transaction.txid, self.transaction(transaction.txid)

@@ -29,7 +29,7 @@ from custody.server.chain.embedded.mining import (
     build_payment,
 )
 from custody.server.chain.engine import Chainstate, block_hash, split_block
-from custody.server.chain.raw_blocks import BlockHeader
+from custody.server.chain.raw_blocks import BlockHeader, read_block
 from custody.server.errors import ChainUnavailable
 from multisig.network import Network
 from multisig.script import decode_address, dust_threshold
@@ -106,8 +106,15 @@ class EmbeddedChain:
             return self._index.transaction(txid) or self._mempool.transaction(txid)
 
     def data_at(self, height: int, prefix: bytes) -> DataBlock | None:
-        with self._open():
-            return self._index.data_at(height, prefix)
+        with self._open() as store:
+            ref = self._index.block_at(height)
+            if ref is None:
+                return None
+            if height == 0:
+                # The genesis block is not stored.
+                return DataBlock(ref, "00" * 32, ())
+            raw = store.raw(bytes.fromhex(ref.hash)[::-1])
+            return read_block(raw, ref.hash).data_at(height, prefix, self._index.coins)
 
     def broadcast(self, transaction: Transaction) -> Outcome:
         with self._open() as store:

@@ -5,7 +5,7 @@ is undone block by block.
 """
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +13,10 @@ from pathlib import Path
 from custody.server.chain.backend import (
     BlockRef,
     ChainTransaction,
-    DataBlock,
-    DataTransaction,
     FoundOutput,
     SpendingTransaction,
     outputs_of,
 )
-from custody.server.chain.raw_blocks import carriers
 from custody.server.errors import ChainUnavailable
 from multisig.transaction import OutPoint, Transaction
 
@@ -113,8 +110,6 @@ class BlockStore:
 MEDIAN_TIME_SPAN = 11
 # Consensus.
 COINBASE_MATURITY = 100
-# What the genesis block names as its parent.
-NO_BLOCK = "00" * 32
 
 
 @dataclass(frozen=True)
@@ -176,6 +171,9 @@ class CoinIndex:
         """As unspent: `spender` says whether it is."""
         return self._coins.get(outpoint)
 
+    def coins(self, outpoints: Iterable[OutPoint]) -> list[FoundOutput]:
+        return [self._coins[each] for each in outpoints]
+
     def coins_of(self, script: bytes) -> Iterator[FoundOutput]:
         """Every coin that pays the script, oldest first, spent or not, as unspent."""
         return (self._coins[outpoint] for outpoint in self._by_script.get(script, ()))
@@ -190,17 +188,3 @@ class CoinIndex:
 
     def transaction(self, txid: str) -> ChainTransaction | None:
         return self._transactions.get(txid)
-
-    def data_at(self, height: int, prefix: bytes) -> DataBlock | None:
-        """The block at that height, with its transactions that push such data."""
-        if not 0 <= height < len(self._blocks):
-            return None
-        block = self._blocks[height]
-        previous = self._blocks[height - 1].ref.hash if height else NO_BLOCK
-        scripts = ((out.script_pubkey for out in each.outputs) for each in block.transactions)
-        places = ((place, block.transactions[place]) for place in carriers(scripts, prefix))
-        matching = tuple(
-            DataTransaction(place, transaction, self._coins[transaction.inputs[0].outpoint].script_pubkey)
-            for place, transaction in places
-        )
-        return DataBlock(block.ref, previous, matching)

@@ -20,7 +20,6 @@ from custody.server.chain.backend import (
     BroadcastRefused,
     ChainTransaction,
     DataBlock,
-    DataTransaction,
     FoundOutput,
     Outcome,
     RefusalCode,
@@ -120,12 +119,7 @@ class EsploraBackend:
             body = self._wire.find(f"/block/{ref.hash}/raw")
             if body is None:
                 raise ChainInconsistent("The explorer lacks a block of the best chain that it shows.")
-            block = read_block(body, ref.hash)
-            carriers = tuple(
-                DataTransaction(position, transaction, self._transactions.caller(transaction))
-                for position, transaction in block.carriers(prefix)
-            )
-            return DataBlock(ref, block.header.previous, carriers)
+            return read_block(body, ref.hash).data_at(height, prefix, self._transactions.outputs)
 
     def broadcast(self, transaction: Transaction) -> Outcome:
         known = self.transaction(transaction.txid)

@@ -5,7 +5,7 @@ The engine checks scripts and amounts over bytes that hash to their ids: that ne
 is unspent is the explorer's word.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from custody.common.bounded_cache import BoundedCache
 from custody.server.chain.backend import (
@@ -112,25 +112,22 @@ class Transactions:
         outspend = read(self._wire.get(f"/tx/{outpoint.txid}/outspend/{outpoint.vout}"), Outspend)
         return outspend.txid if outspend.spent else None
 
-    def caller(self, transaction: Transaction) -> bytes:
-        """The output script that its first input spends. Raises ChainInconsistent where the explorer lacks
-        it.
-        """
-        return next(self._outputs_spent(transaction)).script_pubkey
+    def outputs(self, outpoints: Iterable[OutPoint]) -> tuple[TxOut, ...]:
+        """The outputs, spent or not. Raises ChainInconsistent where the explorer lacks one."""
+        return tuple(map(self._output, outpoints))
 
-    def _outputs_spent(self, transaction: Transaction) -> Iterator[TxOut]:
-        for txin in transaction.inputs:
-            parent = self.by_id(txin.outpoint.txid)
-            if parent is None or txin.outpoint.vout >= len(parent.outputs):
-                raise ChainInconsistent("The explorer shows a spend of what it does not know.")
-            yield parent.outputs[txin.outpoint.vout]
+    def _output(self, outpoint: OutPoint) -> TxOut:
+        parent = self.by_id(outpoint.txid)
+        if parent is None or outpoint.vout >= len(parent.outputs):
+            raise ChainInconsistent("The explorer shows a spend of what it does not know.")
+        return parent.outputs[outpoint.vout]
 
     def require_valid(self, transaction: Transaction) -> None:
         """Runs the scripts: a claimed spend of our coins without our keys' signatures is refused."""
         if self._valid.get(transaction.wtxid):
             return
         try:
-            verify_transaction(transaction, tuple(self._outputs_spent(transaction)))
+            verify_transaction(transaction, self.outputs(txin.outpoint for txin in transaction.inputs))
         except InvalidSpend as error:
             raise ChainUnavailable("The explorer shows a spend that the coin's script forbids.") from error
         self._valid.keep(transaction.wtxid, value=True)
@@ -140,7 +137,7 @@ class Transactions:
         if transaction.weight > MAX_WEIGHT:
             return BroadcastRefused(transaction.txid, RefusalCode.TOO_LARGE, f"weighs more than {MAX_WEIGHT}")
         try:
-            verify_transaction(transaction, tuple(self._outputs_spent(transaction)))
+            verify_transaction(transaction, self.outputs(txin.outpoint for txin in transaction.inputs))
         except InvalidSpend as error:
             code = RefusalCode.MALFORMED if error.input_index is None else RefusalCode.INVALID_SCRIPT
             return BroadcastRefused(transaction.txid, code, str(error))
