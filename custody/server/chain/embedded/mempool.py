@@ -1,6 +1,6 @@
 """A small mempool: each transaction is checked by the consensus engine, relay rules, and BIP-125."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from custody.server.chain.backend import (
@@ -42,33 +42,6 @@ class _Refusal(Exception):
         self.code = code
 
 
-def replaced_by(
-    transaction: Transaction, entries: Mapping[str, MempoolEntry], spends: Mapping[OutPoint, str]
-) -> dict[str, MempoolEntry]:
-    """The entries that would leave: those that spend one of its coins, and their descendants.
-
-    Refused where one does not signal (rule 1) or is an ancestor of the transaction, where the transaction
-    spends an unconfirmed coin that no replaced one did (rule 2), or where too many would leave (rule 5).
-    """
-    direct = {spends[item.outpoint] for item in transaction.inputs if item.outpoint in spends}
-    leaving = {txid: entries[txid] for first in direct for txid in _with_descendants(first, entries, spends)}
-    for txid in direct:
-        if all(item.sequence > MAX_BIP125_SEQUENCE for item in entries[txid].transaction.inputs):
-            raise _Refusal(
-                RefusalCode.CONFLICT,
-                f"{txid} in the mempool spends the same coin, and does not signal that it may be replaced",
-            )
-    if len(leaving) > MAX_EVICTED:
-        words = f"{len(leaving)} transactions would have to leave the mempool"
-        raise _Refusal(RefusalCode.CONFLICT, words)
-    known = {item.outpoint.txid for txid in direct for item in entries[txid].transaction.inputs}
-    for item in transaction.inputs if leaving else ():
-        parent = item.outpoint.txid
-        if parent in leaving or (parent in entries and parent not in known):
-            raise _Refusal(RefusalCode.CONFLICT, f"it spends {parent}, which is unconfirmed itself")
-    return leaving
-
-
 def require_higher_fee(transaction: Transaction, fee: Sats, leaving: Mapping[str, MempoolEntry]) -> None:
     """Rules 3 and 4: it pays the fees of what leaves and its own relay; and a higher rate than what it
     replaces directly.
@@ -87,43 +60,15 @@ def require_higher_fee(transaction: Transaction, fee: Sats, leaving: Mapping[str
             raise _Refusal(RefusalCode.CONFLICT, words)
 
 
-def require_short_chain(
-    transaction: Transaction,
-    entries: Mapping[str, MempoolEntry],
-    spends: Mapping[OutPoint, str],
-    leaving: Mapping[str, MempoolEntry],
-) -> None:
-    """Core's limits before release 31, without its exception for a second small child (CPFP carve-out)."""
-    own = {transaction.txid: transaction}
-    ancestors = _parents(transaction, entries)
-    waiting = list(ancestors)
+def reachable(first: Iterable[str], near: Callable[[str], Iterable[str]]) -> set[str]:
+    """These txids, those near them, and so on."""
+    reached, waiting = set[str](), list(first)
     while waiting:
-        new = _parents(entries[waiting.pop()].transaction, entries) - ancestors
-        ancestors |= new
-        waiting += new
-    descendants = (set(_with_descendants(each, entries, spends)) - leaving.keys() for each in ancestors)
-    for chain in (ancestors, *descendants):
-        together = own | {txid: entries[txid].transaction for txid in chain}
-        if len(together) > MAX_CHAIN or sum(each.vsize for each in together.values()) > MAX_CHAIN_VSIZE:
-            raise _Refusal(RefusalCode.POLICY, "too-long-mempool-chain")
-
-
-def _parents(transaction: Transaction, entries: Mapping[str, MempoolEntry]) -> set[str]:
-    return {item.outpoint.txid for item in transaction.inputs} & entries.keys()
-
-
-def _with_descendants(
-    txid: str, entries: Mapping[str, MempoolEntry], spends: Mapping[OutPoint, str]
-) -> Iterator[str]:
-    waiting, seen = [txid], {txid}
-    while waiting:
-        member = waiting.pop()
-        yield member
-        for vout in range(len(entries[member].transaction.outputs)):
-            child = spends.get(OutPoint(member, vout))
-            if child is not None and child not in seen:
-                seen.add(child)
-                waiting.append(child)
+        txid = waiting.pop()
+        if txid not in reached:
+            reached.add(txid)
+            waiting += near(txid)
+    return reached
 
 
 # Core's DEFAULT_MIN_RELAY_TX_FEE before release 30; later nodes take less, so what passes here passes there.
@@ -162,7 +107,7 @@ class Mempool:
         """Check it, and keep it where it passes, instead of what it replaces (BIP-125)."""
         outcome, fee = self._assess(transaction)
         if isinstance(outcome, Accepted):
-            for txid, entry in replaced_by(transaction, self._entries, self._spends).items():
+            for txid, entry in self._replaced_by(transaction).items():
                 del self._entries[txid]
                 for txin in entry.transaction.inputs:
                     del self._spends[txin.outpoint]
@@ -197,7 +142,7 @@ class Mempool:
         if transaction.weight > MAX_TRANSACTION_WEIGHT:
             raise _Refusal(RefusalCode.TOO_LARGE, f"weighs more than {MAX_TRANSACTION_WEIGHT}")
         self._require_final(transaction)
-        leaving = replaced_by(transaction, self._entries, self._spends)
+        leaving = self._replaced_by(transaction)
         spent = [self._coin(txin.outpoint) for txin in transaction.inputs]
         try:
             verify_transaction(transaction, spent)
@@ -212,7 +157,7 @@ class Mempool:
         if fee > FEE_CEILING.fee_for(transaction.vsize):
             raise _Refusal(RefusalCode.FEE_TOO_HIGH, f"{fee} sat for {transaction.vsize} vB is above the cap")
         require_higher_fee(transaction, fee, leaving)
-        require_short_chain(transaction, self._entries, self._spends, leaving)
+        self._require_short_chain(transaction, leaving)
         return fee
 
     def _require_final(self, transaction: Transaction) -> None:
@@ -236,3 +181,46 @@ class Mempool:
         if not self._index.is_mature(coin):
             raise _Refusal(RefusalCode.IMMATURE, "a coinbase may be spent after 100 blocks")
         return TxOut(coin.amount, coin.script_pubkey)
+
+    def _replaced_by(self, transaction: Transaction) -> dict[str, MempoolEntry]:
+        """The entries that would leave: those that spend one of its coins, and their descendants.
+
+        Refused where one does not signal (rule 1) or is an ancestor of the transaction, where the transaction
+        spends an unconfirmed coin that no replaced one did (rule 2), or where too many would leave (rule 5).
+        """
+        entries = self._entries
+        spenders = (self._spends.get(item.outpoint) for item in transaction.inputs)
+        direct = {txid: entries[txid].transaction for txid in spenders if txid is not None}
+        leaving = {txid: entries[txid] for txid in reachable(direct, self._children)}
+        for txid, rival in direct.items():
+            if all(item.sequence > MAX_BIP125_SEQUENCE for item in rival.inputs):
+                words = "spends the same coin, and does not signal that it may be replaced"
+                raise _Refusal(RefusalCode.CONFLICT, f"{txid} in the mempool {words}")
+        if len(leaving) > MAX_EVICTED:
+            words = f"{len(leaving)} transactions would have to leave the mempool"
+            raise _Refusal(RefusalCode.CONFLICT, words)
+        known = {item.outpoint.txid for rival in direct.values() for item in rival.inputs}
+        for parent in self._parents(transaction) if leaving else ():
+            if parent in leaving or parent not in known:
+                raise _Refusal(RefusalCode.CONFLICT, f"it spends {parent}, which is unconfirmed itself")
+        return leaving
+
+    def _require_short_chain(self, transaction: Transaction, leaving: Mapping[str, MempoolEntry]) -> None:
+        """Core's limits before release 31, without its exception for a second small child (CPFP
+        carve-out).
+        """
+        ancestors = reachable(
+            self._parents(transaction), lambda txid: self._parents(self._entries[txid].transaction)
+        )
+        descendants = (reachable([each], self._children) - leaving.keys() for each in ancestors)
+        for chain in (ancestors, *descendants):
+            sizes = [self._entries[txid].transaction.vsize for txid in chain]
+            if len(sizes) + 1 > MAX_CHAIN or sum(sizes) + transaction.vsize > MAX_CHAIN_VSIZE:
+                raise _Refusal(RefusalCode.POLICY, "too-long-mempool-chain")
+
+    def _parents(self, transaction: Transaction) -> set[str]:
+        return {item.outpoint.txid for item in transaction.inputs} & self._entries.keys()
+
+    def _children(self, txid: str) -> set[str]:
+        outputs = range(len(self._entries[txid].transaction.outputs))
+        return {self._spends[place] for vout in outputs if (place := OutPoint(txid, vout)) in self._spends}
