@@ -1,7 +1,7 @@
 """The chains' backends in this process: which of them answer, and the tip and the fee rates of each."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -26,6 +26,31 @@ def backend_of(backends: Backends, chain: str) -> ChainBackend:
     if backend is None:
         raise ChainUnavailable(f"This platform has no backend for {chain}.")
     return backend
+
+
+def fork_of(backend: ChainBackend, read: Iterable[tuple[int, str]], tip: BlockRef) -> int:
+    """The height of the last block that was read and is still on the best chain, -1 where there is none.
+    ``read``: heights and hashes, the highest first.
+
+    Only another block at a height that was read shows a reorganisation: blocks that this backend does not
+    have yet were not disconnected, for another process may have followed a node with more of them. Raises
+    ChainUnavailable then.
+    """
+    highest, differs = -1, False
+    for height, block_hash in read:
+        highest = max(highest, height)
+        block = backend.block_at(height) if height <= tip.height else None
+        if block is not None and block.hash == block_hash:
+            if differs or height == highest:
+                return height
+            break
+        differs = differs or block is not None
+    if highest >= 0 and not differs:
+        raise ChainUnavailable(
+            f"The chain backend is behind: its tip is at {tip.height}, and blocks up to {highest} were seen "
+            "before."
+        )
+    return -1
 
 
 @dataclass(frozen=True)

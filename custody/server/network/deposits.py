@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.webhooks import EventKind
 from custody.server.chain.backend import BlockRef, ChainBackend, FoundOutput
 from custody.server.errors import ChainUnavailable
+from custody.server.network.backends import fork_of
 from custody.server.rules.ports import Clock
 from custody.server.store.models import ChainCoinRow, ChainTransactionRow, VaultRow, WatchedScriptRow
 from custody.server.store.store import chunks
@@ -63,8 +64,7 @@ def take_snapshot(
     known, new = frozenset(known), frozenset(new)
     for _ in range(MAX_READS):
         tip = backend.tip()
-        _require_not_behind(known_blocks, tip)
-        fork = _fork(backend, known_blocks, tip)
+        fork = fork_of(backend, sorted(known_blocks.items(), reverse=True), tip)
         outputs = _outputs(backend, known, new, fork)
         outputs += _settled(backend, waiting, {output.outpoint for output in outputs})
         above = range(max(fork + 1, tip.height - KEPT_BLOCKS + 1), tip.height + 1)
@@ -72,27 +72,6 @@ def take_snapshot(
         if backend.tip() == tip:
             return ChainSnapshot(tip, fork, blocks, outputs)
     raise ChainUnavailable("The chain backend changes its tip during each read.")
-
-
-def _require_not_behind(known_blocks: Mapping[int, str], tip: BlockRef) -> None:
-    """Another process may have followed a node with more blocks. Blocks that this backend does not have yet
-    are not disconnected. A tip below all stored blocks cannot be compared, so that has to wait too.
-    """
-    if not known_blocks or tip.height >= max(known_blocks):
-        return
-    if tip.height < min(known_blocks) or known_blocks.get(tip.height) == tip.hash:
-        raise ChainUnavailable(
-            f"The chain backend is behind: its tip is at {tip.height}, and blocks up to {max(known_blocks)} "
-            "were seen before."
-        )
-
-
-def _fork(backend: ChainBackend, known_blocks: Mapping[int, str], tip: BlockRef) -> int:
-    for height in sorted(known_blocks, reverse=True):
-        block = tip if height == tip.height else backend.block_at(height)
-        if block is not None and block.hash == known_blocks[height]:
-            return height
-    return -1
 
 
 def _outputs(

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from custody.server.chain.backend import ChainBackend, DataBlock, DataTransaction
 from custody.server.errors import ChainUnavailable
 from custody.server.jobs.leases import Held
-from custody.server.network.backends import Backends, backend_of
+from custody.server.network.backends import Backends, backend_of, fork_of
 from custody.server.store import Store
 from custody.server.store.models import (
     ChainBlockRow,
@@ -237,28 +237,27 @@ class Indexer:
 
     def _rewind(self, backend: ChainBackend, last: TokenBlockRow, held: Held | None) -> bool:
         """Undoes blocks down to the last one on the best chain; returns whether there were any."""
-        if _is_at(backend, last.height, last.block_hash):
+        tip = backend.tip()
+        fork = fork_of(backend, self._blocks_down_from(last, tip.height), tip)
+        if fork == last.height:
             return False
-        fork = self._fork(backend, last)
-        with self.store.read() as db:
-            first = db.scalar(select(func.min(TokenBlockRow.height)).where(TokenBlockRow.chain == self.chain))
-        assert first is not None, "the last block is stored"
-        keep = max(fork, first - 1)
-        before = self._before(backend, first) if keep < first else None
+        before = self._before(backend) if fork < 0 else None
         with self.store.write() as db:
             if held is not None:
                 held.require(db)
-            self._undo(db, keep)
+            self._undo(db, fork)
             if before is not None:
                 db.add(before)
-        log.info("tokens turned back", chain=self.chain, height=keep)
+        log.info("tokens turned back", chain=self.chain, height=fork)
         return True
 
-    def _before(self, backend: ChainBackend, first: int) -> TokenBlockRow | None:
+    def _before(self, backend: ChainBackend) -> TokenBlockRow | None:
         """The block below the first that was read, as one without tokens: an index that began at a tip begins
         at the same height again, not at a later tip, which could skip deployments. Raises ChainUnavailable.
         """
-        if self.first_height is not None or first == 0:
+        with self.store.read() as db:
+            first = db.scalar(select(func.min(TokenBlockRow.height)).where(TokenBlockRow.chain == self.chain))
+        if self.first_height is not None or not first:
             return None
         block = backend.block_at(first - 1)
         if block is None:
@@ -271,38 +270,16 @@ class Indexer:
             state=GENESIS_STATE,
         )
 
-    def _fork(self, backend: ChainBackend, last: TokenBlockRow) -> int:
-        """The height of the last common block, -1 where there is none.
-
-        Only a different block at a height that was read shows a reorganisation. Raises ChainUnavailable where
-        the backend has no block there: it is behind, and blocks that it lacks were not disconnected.
-        """
-        tip = backend.tip().height
-        common, above = -1, None
-        for height, block_hash in self._blocks_down_from(min(last.height, tip)):
-            if _is_at(backend, height, block_hash):
-                common = height
-                break
-            above = height
-        if above is None or backend.block_at(above) is None:
-            raise ChainUnavailable(
-                f"The chain backend is behind: its last block is {tip}, and {last.height} were read."
-            )
-        return common
-
-    def _blocks_down_from(self, height: int) -> Iterator[tuple[int, str]]:
-        while True:
+    def _blocks_down_from(self, last: TokenBlockRow, tip_height: int) -> Iterator[tuple[int, str]]:
+        """The last one, and those below it as far as the backend may have them."""
+        columns = select(TokenBlockRow.height, TokenBlockRow.block_hash)
+        ours = columns.where(TokenBlockRow.chain == self.chain).order_by(TokenBlockRow.height.desc())
+        blocks: Sequence[tuple[int, str]] = [(last.height, last.block_hash)]
+        while blocks:
+            yield from blocks
+            below = TokenBlockRow.height < min(blocks[-1][0], tip_height + 1)
             with self.store.read() as db:
-                blocks = db.execute(
-                    select(TokenBlockRow.height, TokenBlockRow.block_hash)
-                    .where(TokenBlockRow.chain == self.chain, TokenBlockRow.height <= height)
-                    .order_by(TokenBlockRow.height.desc())
-                    .limit(BATCH)
-                ).all()
-            if not blocks:
-                return
-            yield from ((at, block_hash) for at, block_hash in blocks)
-            height = blocks[-1][0] - 1
+                blocks = db.execute(ours.where(below).limit(BATCH)).all()
 
     def _undo(self, db: Session, height: int) -> None:
         cells = Cells(db, self.chain)
@@ -335,11 +312,6 @@ def _effect_columns(outcome: TokenOutcome, effect: Effect) -> dict[str, Any]:
         "number_after": number_after,
         "data_after": data_after,
     }
-
-
-def _is_at(backend: ChainBackend, height: int, block_hash: str) -> bool:
-    block = backend.block_at(height)
-    return block is not None and block.hash == block_hash
 
 
 # As columns: a reorganisation has thousands of rows, and the session would track each.
