@@ -1,14 +1,12 @@
-"""Time limits for a whole exchange over a socket. The time-outs of sockets and of httpx bound a single read:
-a server that sends a byte now and then would hold its reader for ever.
+"""Time limits for a whole exchange over a socket. A socket's time-out bounds a single read: a server that
+sends a byte now and then would hold its reader for ever.
 """
 
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from typing import Any, Self
-from weakref import WeakSet
+from contextlib import suppress
+from typing import Self
 
 
 def _cut(line: socket.socket) -> None:
@@ -47,7 +45,7 @@ class Deadline:
 
     def watch(self, line: socket.socket) -> None:
         """Watches a duplicate of the socket: TLS takes over the original."""
-        self._line = line.dup()
+        self._line = socket.socket(fileno=socket.dup(line.fileno()))
         if self.is_over:
             # The timer found nothing to cut: finding the server took as long.
             _cut(self._line)
@@ -55,64 +53,3 @@ class Deadline:
     def _over(self) -> None:
         if self._line is not None:
             _cut(self._line)
-
-
-# httpcore's trace events for a new connection, before and after TLS.
-_OPENED = frozenset(
-    {
-        "connection.connect_tcp.complete",
-        "connection.connect_unix_socket.complete",
-        "connection.start_tls.complete",
-    }
-)
-# Longer than the reader's own deadline, which a merely slow exchange meets first.
-GRACE_SECONDS = 5.0
-
-
-class ExchangeDeadlines:
-    """For an ``httpx.Client``: shuts down the connection of an exchange that exceeds its deadline.
-    Thread-safe. Before the headers of a response, httpx does not say which open connection the exchange
-    reuses: then all connections of the client, all to the same server, are shut down. A caller whose other
-    exchanges must not be interrupted sends ``Connection: close``.
-    """
-
-    def __init__(self, grace: float = GRACE_SECONDS) -> None:
-        self._grace = grace
-        self._open: WeakSet[Any] = WeakSet()
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def within(self, seconds: float) -> Iterator[dict[str, Any]]:
-        """The request's extensions for an exchange of at most that long, and a grace period.
-
-        Raises:
-            httpx.ReadTimeout: the exchange took longer.
-        """
-        import httpx
-
-        over, own = threading.Event(), WeakSet[Any]()
-
-        def note(event: str, info: Mapping[str, Any]) -> None:
-            if event in _OPENED:
-                with self._lock:
-                    self._open.add(info["return_value"])
-                    own.add(info["return_value"])
-
-        timer = threading.Timer(seconds + self._grace, self._end, [over, own])
-        timer.daemon = True
-        timer.start()
-        try:
-            yield {"trace": note}
-        except httpx.TransportError as error:
-            if over.is_set():
-                raise httpx.ReadTimeout("The answer has no end.") from error
-            raise
-        finally:
-            timer.cancel()
-
-    def _end(self, over: threading.Event, own: WeakSet[Any]) -> None:
-        over.set()
-        with self._lock:
-            streams = list(own) or list(self._open)
-        for stream in streams:
-            _cut(stream.get_extra_info("socket"))

@@ -39,6 +39,7 @@ P = ParamSpec("P")
 class HttpRequest:
     """A step of a plan, whose outcome is a ``HttpReply`` or a ``NoAnswer``.
     ``silence``: seconds between two pieces of the response. ``whole``: seconds for the whole exchange.
+    ``most_bytes`` and ``most_values``: of the response's body, the values where it is JSON.
     A body or a header may hold a secret, and is left out of ``repr``.
     """
 
@@ -48,6 +49,8 @@ class HttpRequest:
     whole: float
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     content: bytes | None = field(default=None, repr=False)
+    most_bytes: int = MAX_ANSWER_BYTES
+    most_values: int = MAX_ANSWER_VALUES
 
     @property
     def path(self) -> str:
@@ -90,20 +93,20 @@ class Body:
     A compressed response is refused: no client asks for one, and its size is known only after unpacking.
     """
 
-    def __init__(self, path: str, headers: Mapping[str, str]) -> None:
-        self._path = path
+    def __init__(self, request: HttpRequest, headers: Mapping[str, str]) -> None:
+        self._request = request
         self._bytes = bytearray()
         if headers.get("content-encoding", "identity").lower() != "identity":
-            raise Unfit(f"{path}: a compressed answer, which was not asked for")
+            raise Unfit(f"{request.path}: a compressed answer, which was not asked for")
 
     def add(self, piece: bytes) -> None:
         self._bytes += piece
-        if len(self._bytes) > MAX_ANSWER_BYTES:
-            raise Unfit(f"{self._path}: an answer of more than {MAX_ANSWER_BYTES:,} bytes")
+        if len(self._bytes) > self._request.most_bytes:
+            raise Unfit(f"{self._request.path}: an answer of more than {self._request.most_bytes:,} bytes")
 
     def whole(self) -> bytes:
-        if has_more_values(self._bytes, MAX_ANSWER_VALUES):
-            raise Unfit(f"{self._path}: an answer of more than {MAX_ANSWER_VALUES:,} values")
+        if has_more_values(self._bytes, self._request.most_values):
+            raise Unfit(f"{self._request.path}: an answer of more than {self._request.most_values:,} values")
         return bytes(self._bytes)
 
 

@@ -4,7 +4,10 @@ A command starts for each question: importing httpx alone would be half of its s
 """
 
 import http.client
+import select
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 PIECE = 1 << 16
+# A bitcoind closes a connection that was idle for 30 seconds, other servers later: we close it first.
+KEPT_SECONDS = 15.0
 
 
 class ConnectFailed(Exception):
@@ -41,7 +46,10 @@ Connect = Callable[[str, int], Socket]
 
 def over_tcp(host: str, port: int) -> Socket:
     """Raises OSError."""
-    return socket.create_connection((host, port), CONNECT_SECONDS)
+    line = socket.create_connection((host, port), CONNECT_SECONDS)
+    # A body is sent after its headers, and would wait until these are acknowledged.
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return line
 
 
 def trust(ca_file: Path | None) -> "SSLContext":
@@ -62,7 +70,9 @@ def tls_for(url: str, ca_file: Path | None) -> "SSLContext | None":
 
 
 class PlainConnection(http.client.HTTPConnection):
-    """HTTP over what ``connect`` opens: never through a proxy."""
+    """HTTP over what ``connect`` opens: never through a proxy. ``kept_until``: where it is kept open."""
+
+    kept_until = 0.0
 
     def __init__(self, url: str, seconds: float, connect: Connect) -> None:
         """``seconds``: between two pieces of the answer."""
@@ -98,25 +108,78 @@ class PlainConnection(http.client.HTTPConnection):
             raise http.client.HTTPException("A header's value has a character that HTTP forbids.") from None
         return self.getresponse()
 
-
-def perform(request: HttpRequest, connect: Connect = over_tcp, *, tls: "SSLContext | None" = None) -> Outcome:
-    """Each exchange has a connection of its own. ``tls``: for https."""
-    with Deadline(request.whole) as deadline:
-        try:
-            with closing(PlainConnection(request.url, request.silence, connect)) as connection:
-                connection.open(deadline, tls)
-                answer = connection.ask(request)
-                body = Body(request.path, headers := headers_of(answer))
+    def exchange(self, request: HttpRequest, tls: "SSLContext | None") -> Outcome:
+        """Over this connection, which is opened unless it is kept open. ``tls``: for https."""
+        is_kept, self.kept_until = time.monotonic() < self.kept_until, 0.0
+        with Deadline(request.whole) as deadline:
+            try:
+                if self.sock is None or not is_kept or _is_readable(self.sock):
+                    self.close()
+                    self.open(deadline, tls)
+                else:
+                    deadline.watch(self.sock)
+                self.sock.settimeout(request.silence)
+                answer = self.ask(request)
+                body = Body(request, headers := headers_of(answer))
                 for piece in pieces(answer):
                     body.add(piece)
                 # What http.client leaves to its caller where it reads by pieces.
                 if deadline.is_over or answer.length:
                     raise ConnectionError("the answer breaks off")
-                return HttpReply(answer.status, headers, body.whole(), request.path)
-        except (*TROUBLES, Unfit) as error:
-            if deadline.is_over:
-                return NoAnswer(Why.ENDLESS, TimeoutError("The answer has no end."))
-            return no_answer(error)
+                reply = HttpReply(answer.status, headers, body.whole(), request.path)
+            except (*TROUBLES, Unfit) as error:
+                self.close()
+                if deadline.is_over:
+                    return NoAnswer(Why.ENDLESS, TimeoutError("The answer has no end."))
+                return no_answer(error)
+        self.kept_until = time.monotonic() + KEPT_SECONDS
+        return reply
+
+
+def perform(request: HttpRequest, connect: Connect = over_tcp, *, tls: "SSLContext | None" = None) -> Outcome:
+    """Each exchange has a connection of its own. ``tls``: for https."""
+    with closing(PlainConnection(request.url, request.silence, connect)) as connection:
+        return connection.exchange(request, tls)
+
+
+class KeptConnections:
+    """To one server that is asked often: at most ``most`` exchanges at a time, each over a connection that is
+    kept for the next one. Thread-safe.
+    """
+
+    def __init__(self, url: str, most: int) -> None:
+        self.tls = tls_for(url, None)
+        self._free = threading.BoundedSemaphore(most)
+        self._idle: list[PlainConnection] = []
+        self._closed = False
+
+    def __call__(self, request: HttpRequest) -> Outcome:
+        if not self._free.acquire(timeout=request.whole):
+            return NoAnswer(Why.LATE, TimeoutError("Too many exchanges are under way."))
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = PlainConnection(request.url, request.silence, over_tcp)
+        try:
+            return connection.exchange(request, self.tls)
+        finally:
+            if self._closed:
+                connection.close()
+            self._idle.append(connection)
+            self._free.release()
+
+    def close(self) -> None:
+        """Ends the idle connections; one in use ends with its exchange. Safe to repeat."""
+        self._closed = True
+        for connection in self._idle:
+            connection.close()
+
+
+def _is_readable(line: Socket) -> bool:
+    """Whether the server has closed it, or says what it was not asked for."""
+    poll = select.poll()
+    poll.register(line, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def pieces(answer: http.client.HTTPResponse) -> Iterator[bytes]:

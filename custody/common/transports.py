@@ -26,7 +26,7 @@ async def perform(http: httpx.AsyncClient, request: HttpRequest) -> Outcome:
         async with asyncio.timeout(request.whole):
             response = await http.send(message(request), stream=True)
             try:
-                body = Body(request.path, response.headers)
+                body = Body(request, response.headers)
                 async for piece in response.aiter_bytes():
                     body.add(piece)
             finally:

@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 
+from custody.common.exchange import HttpRequest, Outcome
 from custody.server.chain.backend import (
     Accepted,
     AlreadyKnown,
@@ -34,6 +35,7 @@ from multisig.network import Network
 from multisig.transaction import OutPoint, Transaction
 from tests.support.background import answering
 from tests.support.chains import EmbeddedRig
+from tests.support.sdk import through
 
 URL = "https://explorer.example.org/api"
 # Without a cache, and without a pause before a retry.
@@ -107,6 +109,11 @@ class Explorer(httpx.BaseTransport):
         self.sent: list[str] = []
         self.last_kind: str | None = None
         self.before: Callable[[str], None] = lambda path: None
+        self._through = through(self)
+
+    def __call__(self, request: HttpRequest) -> Outcome:
+        """As the transport of a backend."""
+        return self._through(request)
 
     @property
     def _chain(self) -> EmbeddedChain:

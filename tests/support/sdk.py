@@ -19,8 +19,9 @@ def through(transport: httpx.BaseTransport) -> Callable[[HttpRequest], Outcome]:
         http.cookies.clear()
         try:
             response = http.send(message(request), stream=True)
-            body = Body(request.path, response.headers)
-            body.add(response.read())
+            body = Body(request, response.headers)
+            for piece in response.iter_bytes():
+                body.add(piece)
             return HttpReply(response.status_code, response.headers, body.whole(), request.path)
         except (httpx.TransportError, Unfit) as error:
             return no_answer(error)

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from custody.client import BadAnswer
-from custody.common.exchange import MAX_ANSWER_VALUES, Body, Unfit
+from custody.common.exchange import MAX_ANSWER_VALUES, Body, HttpRequest, Unfit
 from custody.schemas.auth import LoginRequest
 from custody.schemas.logs import ExportedLogs
 from tests.custody.client.test_clients import client
@@ -27,7 +27,7 @@ def test_f_no_compressed_answer_is_read(coding: str) -> None:
 
 
 def body_of(content: bytes) -> bytes:
-    body = Body("/x", {})
+    body = Body(HttpRequest("GET", "/x", 1, 1), {})
     body.add(content)
     return body.whole()
 

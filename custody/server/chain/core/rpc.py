@@ -4,20 +4,18 @@ ChainUnavailable, whose sentence says what to do. (Core: httprpc.cpp, rpc/protoc
 """
 
 import json
-import threading
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, ClassVar
 
-import httpx
 from pydantic import SecretStr
 
-from custody.common.deadlines import ExchangeDeadlines
+from custody.common.exchange import HttpReply, HttpRequest, NoAnswer, Why
+from custody.common.plain_http import KeptConnections
 from custody.server.errors import ChainUnavailable
 
 # A cookie is "__cookie__:" and 64 hexadecimal digits.
@@ -63,14 +61,13 @@ class CookieFile:
 # For HTTP basic authentication (RFC 7617).
 Credentials = Password | CookieFile
 
-CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 # A block of four million bytes is twice that in hexadecimal, and a hundred transactions of the largest
 # standard size are eighty million.
 MAX_ANSWER_BYTES = 128 * 1024 * 1024
+# A list of txids of that size has as many.
+MAX_VALUES = 2_000_000
 MAX_WORDS = 200
-# bitcoind closes a connection that was idle for 30 seconds (-rpcservertimeout): we close it first.
-KEEPALIVE_SECONDS = 15.0
 # Its work queue holds 16 calls by default, 64 in later releases (-rpcworkqueue), and others ask it too.
 MAX_CONNECTIONS = 8
 
@@ -115,21 +112,13 @@ class Rpc:
     ) -> None:
         self._url = url
         self._credentials = credentials
-        self._known: httpx.BasicAuth | None = None
         self._name = name
         self._seconds = answer_seconds
         self._max_bytes = max_answer_bytes
-        self._lock = threading.Lock()
-        self._lines = ExchangeDeadlines()
-        # No proxy from the environment: it would see the password.
-        self._http = httpx.Client(
-            trust_env=False,
-            headers={"Content-Type": "application/json", "Accept-Encoding": "identity"},
-            limits=httpx.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=KEEPALIVE_SECONDS),
-        )
+        self._transport = KeptConnections(url, MAX_CONNECTIONS)
 
     def close(self) -> None:
-        self._http.close()
+        self._transport.close()
 
     def ask(self, *calls: RpcCall, seconds: float | None = None) -> tuple[Any, ...]:
         """The answers in order, each a JSON value or Failed; all calls are one batch, which the node
@@ -141,61 +130,28 @@ class Rpc:
                 for number, call in enumerate(calls)
             ]
         ).encode()
-        status, content = self._send(body, seconds or self._seconds)
-        if status == HTTPStatus.UNAUTHORIZED:
-            # A restarted node has another cookie.
-            self._known = None
-            status, content = self._send(body, seconds or self._seconds)
-        self._require_answered(status)
-        return self._read_batch(content, calls)
+        reply = self._send(body, seconds or self._seconds)
+        self._require_answered(reply.status)
+        return self._read_batch(reply.content, calls)
 
-    def _send(self, body: bytes, seconds: float) -> tuple[int, bytes]:
-        deadline = time.monotonic() + seconds
-        limits = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
-        with (
-            self._explained(),
-            self._lines.within(seconds) as watched,
-            self._http.stream(
-                "POST", self._url, content=body, auth=self._auth(), timeout=limits, extensions=watched
-            ) as response,
-        ):
-            return response.status_code, self._read_body(response, deadline)
-
-    def _read_body(self, response: httpx.Response, deadline: float) -> bytes:
-        """Raw bytes, without decompression. httpx's own time-out starts again with every piece."""
-        content = bytearray()
-        for piece in response.iter_raw():
-            content += piece
-            if len(content) > self._max_bytes:
-                raise ChainUnavailable(f"{self._name} answers with more than {self._max_bytes} bytes.")
-            if time.monotonic() > deadline:
-                raise ChainUnavailable(f"{self._name} answers too slowly. See what keeps it busy.")
-        return bytes(content)
-
-    def _auth(self) -> httpx.BasicAuth:
-        with self._lock:
-            if self._known is None:
-                self._known = httpx.BasicAuth(*self._credentials.read())
-            return self._known
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except httpx.TimeoutException as error:
-            raise ChainUnavailable(
-                f"{self._name} does not answer in time. See whether it is up and what keeps it busy."
-            ) from error
-        except RuntimeError as error:
-            # httpx's error for a closed client: a request may still be under way when the server stops.
-            raise ChainUnavailable(
-                f"The connection to {self._name[:1].lower()}{self._name[1:]} is closed."
-            ) from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ChainUnavailable(
-                f"{self._name} cannot be reached ({type(error).__name__}). Check that it runs, and its "
-                "address."
-            ) from error
+    def _send(self, body: bytes, seconds: float) -> HttpReply:
+        # Read each time: a restarted node has another cookie.
+        identity = b64encode(":".join(self._credentials.read()).encode()).decode()
+        headers = {"Content-Type": "application/json", "Authorization": f"Basic {identity}"}
+        outcome = self._transport(
+            HttpRequest("POST", self._url, seconds, seconds, headers, body, self._max_bytes, MAX_VALUES)
+        )
+        match outcome:
+            case HttpReply():
+                return outcome
+            case NoAnswer(Why.LATE | Why.ENDLESS):
+                trouble = "does not answer in time. See whether it is up and what keeps it busy."
+            case NoAnswer(Why.UNFIT):
+                trouble = f"sends what is not read: {outcome.cause}."
+            case _:
+                reason = type(outcome.cause).__name__
+                trouble = f"cannot be reached ({reason}). Check that it runs, and its address."
+        raise ChainUnavailable(f"{self._name} {trouble}") from outcome.cause
 
     def _require_answered(self, status: int) -> None:
         match status:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from decimal import ROUND_CEILING, Decimal
-
-import httpx
+from http import HTTPStatus
 
 from custody.server.chain.backend import (
     FOR_GOOD,
@@ -30,7 +29,7 @@ from custody.server.chain.esplora.blocks import BestChain, ChainInconsistent
 from custody.server.chain.esplora.histories import Histories, ScriptHistory
 from custody.server.chain.esplora.shapes import read, read_hash
 from custody.server.chain.esplora.transactions import Transactions
-from custody.server.chain.esplora.wire import TIMEOUT, RequestPace, Wire
+from custody.server.chain.esplora.wire import RequestPace, Transport, Wire, words_of
 from custody.server.chain.raw_blocks import read_block
 from custody.server.errors import ChainUnavailable
 from multisig.errors import InvalidAmount
@@ -68,14 +67,13 @@ class EsploraBackend:
         network: Network,
         *,
         pace: RequestPace | None = None,
-        transport: httpx.BaseTransport | None = None,
+        transport: Transport | None = None,
         clock: Callable[[], float] = time.monotonic,
-        timeout: httpx.Timeout = TIMEOUT,
     ) -> None:
         self._network = network
         self._pace = pace or RequestPace()
         self._clock = clock
-        self._wire = Wire(url, pace=self._pace, transport=transport, clock=clock, timeout=timeout)
+        self._wire = Wire(url, pace=self._pace, transport=transport, clock=clock)
         self._chain = BestChain(network, self._wire, self._pace, clock)
         self._transactions = Transactions(self._wire, self._chain)
         self._histories = Histories(self._wire, self._chain, self._transactions, clock)
@@ -125,12 +123,12 @@ class EsploraBackend:
         known = self.transaction(transaction.txid)
         if known is not None and known.block is not None:
             return AlreadyKnown(transaction.txid, confirmed=True)
-        answer = self._wire.post("/tx", transaction.serialize().hex().encode(), "text/plain")
-        if answer.status != httpx.codes.OK:
-            return self._refused(transaction, answer.words)
+        reply = self._wire.post("/tx", transaction.serialize().hex())
+        if reply.status != HTTPStatus.OK:
+            return self._refused(transaction, words_of(reply))
         self._histories.expire()
         txid = transaction.txid
-        if read_hash(answer.body) != txid:
+        if read_hash(reply.content) != txid:
             raise ChainUnavailable("The explorer answers a broadcast with another transaction's id.")
         return Accepted(txid) if known is None else AlreadyKnown(txid, confirmed=False)
 

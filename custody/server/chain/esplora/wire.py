@@ -4,19 +4,19 @@ and how much it is asked, and how long no request is sent after a failure.
 The explorer's URL may contain a secret: no error here names it.
 """
 
-import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from base64 import b64encode
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from ipaddress import ip_address
+from urllib.parse import SplitResult, unquote, urlsplit
 
-import httpx
-
-from custody.common.deadlines import ExchangeDeadlines
-from custody.common.exchange import has_more_values
+from custody.common.exchange import HttpReply, HttpRequest, NoAnswer, Outcome, retry_after
 from custody.common.pace import Backoff, no_jitter
+from custody.common.plain_http import KeptConnections
 from custody.server.errors import ChainUnavailable
 
 # Doubled at each failure in a row, up to the longest.
@@ -86,7 +86,7 @@ class Cooldown:
             self._pause.reset()
 
 
-TIMEOUT = httpx.Timeout(10.0, connect=5.0)
+SILENCE_SECONDS = 10.0
 # A byte every nine seconds never meets a read time-out, so the whole answer has a deadline, too.
 DEADLINE_SECONDS = 30.0
 # A page has 25 transactions as JSON, each at most 400,000 weight units: 800,000 digits of hex, and its
@@ -101,43 +101,31 @@ NOT_A_URL = "An explorer's address is the URL of its API, such as https://blocks
 _SENDS_ELSEWHERE = range(300, 400)
 # The statuses of a working explorer; any other is a failure.
 ANSWERS = frozenset({200, 400, 404, 405})
-
-# httpx writes every URL into its log, and ours may hold a key (P49).
-logging.getLogger("httpx").setLevel(logging.WARNING)
-
-
-@dataclass(frozen=True)
-class EsploraAnswer:
-    """What came back, its body whole."""
-
-    status: int
-    body: bytes
-
-    @property
-    def words(self) -> str:
-        """The beginning of the body as printable text, to be shown and logged."""
-        text = self.body[: 4 * MAX_WORDS].decode(errors="replace")
-        return "".join(c if c.isprintable() else " " for c in text).strip()[:MAX_WORDS]
+# Tests have their own.
+Transport = Callable[[HttpRequest], Outcome]
 
 
-class _TooMuch(Exception):
-    """The body does not end where it should."""
+def words_of(reply: HttpReply) -> str:
+    """The beginning of the body as printable text, to be shown and logged."""
+    text = reply.content[: 4 * MAX_WORDS].decode(errors="replace")
+    return "".join(c if c.isprintable() else " " for c in text).strip()[:MAX_WORDS]
 
 
-def check_url(url: str) -> httpx.URL:
+def check_url(url: str) -> SplitResult:
     """Raises ValueError for anything but https, or plain http inside a private network.
 
     An attacker on the network path could lie just as the explorer can.
     """
     try:
-        address = httpx.URL(url)
-    except httpx.InvalidURL:
-        # httpx's message repeats the URL, which may contain a password.
+        address = urlsplit(url)
+        host, has_port = address.hostname or "", address.port != 0
+    except ValueError:
+        # The message repeats the URL, which may contain a password.
         raise ValueError(NOT_A_URL) from None
-    fits = address.port is None or 0 < address.port < 1 << 16
-    if not address.host or not fits or address.query or address.fragment:
+    can_be_sent = address.path.isascii() and url.isprintable() and " " not in url
+    if not host or not has_port or not can_be_sent or address.query or address.fragment:
         raise ValueError(NOT_A_URL)
-    if address.scheme != "https" and not (address.scheme == "http" and _is_near(address.host)):
+    if address.scheme != "https" and not (address.scheme == "http" and _is_near(host)):
         raise ValueError("Ask an explorer over https; http is for a private network or an .onion address.")
     return address
 
@@ -158,26 +146,21 @@ class Wire:
         url: str,
         *,
         pace: RequestPace,
-        transport: httpx.BaseTransport | None = None,
+        transport: Transport | None = None,
         clock: Callable[[], float] = time.monotonic,
-        timeout: httpx.Timeout = TIMEOUT,
     ) -> None:
-        self._http = httpx.Client(
-            base_url=check_url(url),
-            transport=transport,
-            timeout=timeout,
-            follow_redirects=False,
-            trust_env=False,
-            limits=httpx.Limits(max_connections=pace.parallel + 4),
-            # What is compressed has no size before it is unpacked.
-            headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},
-        )
-        self._lines = ExchangeDeadlines()
-        self._clock = clock
+        address = check_url(url)
+        user, at, place = address.netloc.rpartition("@")
+        self._url = f"{address.scheme}://{place}{address.path.rstrip('/')}"
+        self._headers = {"User-Agent": USER_AGENT}
+        if at:
+            self._headers["Authorization"] = f"Basic {b64encode(unquote(user).encode()).decode()}"
+        self._transport = transport or KeptConnections(self._url, pace.parallel + 4)
         self._cooldown = Cooldown(clock, pace.first_pause)
 
     def close(self) -> None:
-        self._http.close()
+        if isinstance(self._transport, KeptConnections):
+            self._transport.close()
 
     def doubt(self) -> None:
         """Called where its answers contradict each other: no request is sent for a while."""
@@ -185,12 +168,12 @@ class Wire:
 
     def find(self, path: str) -> bytes | None:
         """The body; None where the explorer knows nothing of the kind (404). Raises ChainUnavailable."""
-        answer = self._ask("GET", path)
-        if answer.status == httpx.codes.NOT_FOUND:
+        reply = self._ask("GET", path, self._headers)
+        if reply.status == HTTPStatus.NOT_FOUND:
             return None
-        if answer.status != httpx.codes.OK:
-            raise ChainUnavailable(f"The explorer refuses a request: {answer.words}")
-        return answer.body
+        if reply.status != HTTPStatus.OK:
+            raise ChainUnavailable(f"The explorer refuses a request: {words_of(reply)}")
+        return reply.content
 
     def get(self, path: str) -> bytes:
         """The body of what every explorer has. Raises ChainUnavailable."""
@@ -199,55 +182,26 @@ class Wire:
             raise ChainUnavailable("The explorer lacks something that an Esplora always has.")
         return body
 
-    def post(self, path: str, content: bytes, kind: str) -> EsploraAnswer:
+    def post(self, path: str, text: str) -> HttpReply:
         """Whatever it answers: 200, 400, 404 or 405. Raises ChainUnavailable."""
-        return self._ask("POST", path, content, {"Content-Type": kind})
+        return self._ask("POST", path, self._headers | {"Content-Type": "text/plain"}, text.encode())
 
     def _ask(
-        self, method: str, path: str, content: bytes | None = None, headers: dict[str, str] | None = None
-    ) -> EsploraAnswer:
+        self, method: str, path: str, headers: Mapping[str, str], content: bytes | None = None
+    ) -> HttpReply:
         self._cooldown.require_over()
-        try:
-            answer, retry_after = self._exchange(method, path, content, headers)
-        except (httpx.HTTPError, httpx.StreamError, _TooMuch) as error:
+        times, bounds = (SILENCE_SECONDS, DEADLINE_SECONDS), (MAX_BODY_BYTES, MAX_VALUES)
+        reply = self._transport(HttpRequest(method, self._url + path, *times, headers, content, *bounds))
+        if isinstance(reply, NoAnswer):
             self._cooldown.failed()
-            raise ChainUnavailable(f"The explorer gave no whole answer ({type(error).__name__}).") from error
-        except RuntimeError as error:
-            if not self._http.is_closed:
-                raise
-            raise ChainUnavailable("The explorer backend is closed.") from error
-        if answer.status in _SENDS_ELSEWHERE:
+            reason = type(reply.cause).__name__
+            raise ChainUnavailable(f"The explorer gave no whole answer ({reason}).") from reply.cause
+        if reply.status in _SENDS_ELSEWHERE:
             self._cooldown.failed()
             raise ChainUnavailable("The explorer redirects to another address, which is not followed.")
-        if answer.status not in ANSWERS:
-            self._cooldown.failed(retry_after)
-            raise ChainUnavailable(f"The explorer answers with status {answer.status}.")
+        if reply.status not in ANSWERS:
+            # A date counts as 0: no clock of the explorer's is compared with ours.
+            self._cooldown.failed(retry_after(reply, math.inf) or 0.0)
+            raise ChainUnavailable(f"The explorer answers with status {reply.status}.")
         self._cooldown.worked()
-        return answer
-
-    def _exchange(
-        self, method: str, path: str, content: bytes | None, headers: dict[str, str] | None
-    ) -> tuple[EsploraAnswer, float]:
-        ends = self._clock() + DEADLINE_SECONDS
-        self._http.cookies.clear()
-        with (
-            self._lines.within(DEADLINE_SECONDS) as watched,
-            self._http.stream(method, path, content=content, headers=headers, extensions=watched) as response,
-        ):
-            if response.headers.get("Content-Encoding", "identity") != "identity":
-                raise _TooMuch
-            body = bytearray()
-            for piece in response.iter_bytes():
-                body += piece
-                if len(body) > MAX_BODY_BYTES or self._clock() > ends:
-                    raise _TooMuch
-            if has_more_values(body, MAX_VALUES):
-                raise _TooMuch
-            return EsploraAnswer(response.status_code, bytes(body)), _seconds(
-                response.headers.get("Retry-After", "")
-            )
-
-
-def _seconds(retry_after: str) -> float:
-    """Retry-After in seconds; its other form, a date, counts as 0."""
-    return float(retry_after[:9]) if retry_after.isascii() and retry_after.isdigit() else 0.0
+        return reply
