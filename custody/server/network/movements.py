@@ -16,7 +16,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, case, delete, func, select, update
+from sqlalchemy import bindparam, case, func, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from custody.schemas.history import MovementKind
@@ -136,9 +136,7 @@ class MovementWriter:
         snapshot: ChainSnapshot,
     ) -> None:
         for key in before.keys() - sums.keys():
-            db.execute(
-                delete(MovementRow).where(MovementRow.vault_id == key.vault_id, MovementRow.txid == key.txid)
-            )
+            db.delete(before[key])
         proposals = {
             proposal.txid_expected: proposal
             for some in chunks({key.txid for key in sums})

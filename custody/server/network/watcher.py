@@ -27,13 +27,6 @@ log = structlog.get_logger()
 MAX_ROUNDS = 50
 
 
-@dataclass(frozen=True)
-class _Known:
-    blocks: Mapping[int, str]
-    scripts: frozenset[bytes]
-    waiting: Mapping[OutPoint, bytes]
-
-
 @dataclass(eq=False)
 class Watcher:
     """Polls one chain, one poll at a time. It remembers the last snapshot, to skip an equal one."""
@@ -81,15 +74,15 @@ class Watcher:
         backend = backend_of(self.backends, self.chain)
         changed = False
         for _ in range(MAX_ROUNDS):
-            known = self._known()
-            new = frozenset() if known.scripts is self._scanned else known.scripts - self._scanned
-            snapshot = take_snapshot(backend, known.blocks, self._scanned, new, known.waiting)
+            blocks, scripts, waiting = self._known()
+            new = frozenset() if scripts is self._scanned else scripts - self._scanned
+            snapshot = take_snapshot(backend, blocks, self._scanned, new, waiting)
             seen = _essence(snapshot)
             if seen == self._seen and not new:
                 return changed
             there, raws = self._fetch(backend, snapshot)
-            self._write(known, there, raws, self._finals(backend, there))
-            self._scanned, self._seen, changed = known.scripts, seen, True
+            self._write(blocks, there, raws, self._finals(backend, there))
+            self._scanned, self._seen, changed = scripts, seen, True
             if there is not snapshot:
                 # A transaction that left may be back at the next poll, which would then look equal.
                 self._seen = None
@@ -106,7 +99,8 @@ class Watcher:
         elif was and not self._stuck:
             log.info("watcher goes on", chain=self.chain)
 
-    def _known(self) -> _Known:
+    def _known(self) -> tuple[Mapping[int, str], frozenset[bytes], Mapping[OutPoint, bytes]]:
+        """The stored blocks, the watched scripts, and the scripts of the coins that wait."""
         blocks = select(ChainBlockRow.height, ChainBlockRow.block_hash)
         ours = WatchedScriptRow.chain == self.chain
         with self.store.read() as db:
@@ -115,7 +109,7 @@ class Watcher:
             # Scripts are never removed: an equal count means equal scripts.
             if db.scalar(select(func.count()).where(ours)) != len(scripts):
                 scripts = frozenset(db.scalars(select(WatchedScriptRow.script_pubkey).where(ours)))
-            return _Known(known, scripts, self._coins.waiting(db))
+            return known, scripts, self._coins.waiting(db)
 
     def _fetch(
         self, backend: ChainBackend, snapshot: ChainSnapshot
@@ -146,12 +140,12 @@ class Watcher:
 
     def _write(
         self,
-        known: _Known,
+        known: Mapping[int, str],
         snapshot: ChainSnapshot,
         raws: Mapping[str, bytes],
         finals: Mapping[str, Transaction],
     ) -> None:
-        reorganised = bool(known.blocks) and snapshot.fork < max(known.blocks)
+        reorganised = bool(known) and snapshot.fork < max(known)
         with self.store.write() as db:
             if self._held is not None:
                 self._held.require(db)
@@ -167,7 +161,7 @@ class Watcher:
             after_commit(db, self.lifecycle.changes.announce)
         self._settled = settled
         if reorganised:
-            depth = max(known.blocks) - snapshot.fork
+            depth = max(known) - snapshot.fork
             self.store.meters.reorganisation_depth.labels(self.chain).observe(depth)
             log.warning("chain reorganised", chain=self.chain, fork=snapshot.fork, depth=depth)
         if snapshot.blocks:
@@ -176,10 +170,9 @@ class Watcher:
 
     def _store_blocks(self, db: Session, snapshot: ChainSnapshot) -> None:
         ours = ChainBlockRow.chain == self.chain
-        db.execute(delete(ChainBlockRow).where(ours, ChainBlockRow.height > snapshot.fork))
-        db.execute(
-            delete(ChainBlockRow).where(ours, ChainBlockRow.height <= snapshot.tip.height - KEPT_BLOCKS)
-        )
+        oldest = snapshot.tip.height - KEPT_BLOCKS + 1
+        is_kept = ChainBlockRow.height.between(oldest, snapshot.fork)
+        db.execute(delete(ChainBlockRow).where(ours, ~is_kept))
         db.add_all(
             ChainBlockRow(
                 chain=self.chain, height=block.height, block_hash=block.hash, seen_at=self.lifecycle.clock()

@@ -128,7 +128,7 @@ def _proposed(
 def _order(request: CallContractRequest, address_at: str, ctx: Ctx) -> Order:
     db = ctx.db
     vault = vault_to_spend(db, ctx.access, request.wallet_id)
-    contract, contract_id = contract_in(db, ctx.access, request.contract_uid)
+    contract, contract_id, _ = contract_in(db, ctx.access, request.contract_uid)
     planned = read_call(request, Network(vault.chain), address_at)
     function = planned.function
     needed = PermissionName.PAYMENT_INIT if function is Function.TRANSFER else PermissionName.MANAGE_WORKSPACE

@@ -26,6 +26,7 @@ from custody.server.store.models import (
     VaultRow,
 )
 from custody.server.store.store import chunks, going_on
+from custody.server.tokens.state import Cells
 from custody.server.tokens.status import token_families
 from custody.server.vaults.stored import address_script, vault_in
 from multisig import Network, decode_address, encode_address
@@ -115,20 +116,14 @@ def supplies_of(db: Session, chain: str, contract_ids: Collection[str]) -> dict[
 
 def state_of(db: Session, chain: str, contract_id: str) -> wire.TokenState | None:
     """The state after the last block that was read; None for a token that the index does not know."""
-    query = select(TokenCellRow.cell, TokenCellRow.number, TokenCellRow.data).where(
-        TokenCellRow.chain == chain,
-        TokenCellRow.contract_id == contract_id,
-        TokenCellRow.cell.in_((Cell.OWNER, Cell.STARTED, Cell.PAUSED, Cell.WHITELIST)),
-        TokenCellRow.holder == b"",
-    )
-    cells = {Cell(cell): data if number is None else number for cell, number, data in db.execute(query)}
-    owner = cells.get(Cell.OWNER)
+    cells = Cells(db, chain)
+    owner = cells.get(contract_id, Cell.OWNER)
     if not isinstance(owner, bytes):
         return None
     return wire.TokenState(
-        started=bool(cells.get(Cell.STARTED)),
-        paused=bool(cells.get(Cell.PAUSED)),
-        whitelist_on=bool(cells.get(Cell.WHITELIST)),
+        started=bool(cells.get(contract_id, Cell.STARTED)),
+        paused=bool(cells.get(contract_id, Cell.PAUSED)),
+        whitelist_on=bool(cells.get(contract_id, Cell.WHITELIST)),
         owner_address=encode_address(owner, Network(chain)) or "",
     )
 

@@ -50,19 +50,12 @@ _DEPLOYED_AS = (
 )
 
 
-def contract_in(db: Session, access: WorkspaceAccess, contract_uid: int) -> tuple[ContractRow, str | None]:
-    """A token that the workspace made, or that its vaults hold or own now; and its id on chain, once its
-    deployment is confirmed. Raises NotFound for all others (P24).
-    """
-    contract, contract_id, _vault_id = _found(db, access, contract_uid)
-    return contract, contract_id
-
-
-def _found(
+def contract_in(
     db: Session, access: WorkspaceAccess, contract_uid: int
 ) -> tuple[ContractRow, str | None, str | None]:
-    """`contract_in`, and the workspace's vault that holds or owns it; None where the workspace made it.
-    Raises NotFound.
+    """A token that the workspace made, or that its vaults hold or own now; its id on chain, once its
+    deployment is confirmed; and the workspace's vault that holds or owns it, None where the workspace made
+    it. Raises NotFound for all others (P24).
     """
     query = select(ContractRow, _DEPLOYED_AS).where(ContractRow.uid == contract_uid)
     contract, contract_id = db.execute(query).one_or_none() or (None, None)
@@ -80,7 +73,7 @@ def contract(ctx: Ctx, query: wire.ContractQuery) -> wire.Contract:
     that another workspace made it has only what the chain and the bytecode say. Raises NotFound.
     """
     db, access = ctx.db, ctx.access
-    contract, _contract_id, vault_id = _found(db, access, query.contract_uid)
+    contract, _contract_id, vault_id = contract_in(db, access, query.contract_uid)
     families = token_families(db, contract.chain, [contract.deploy_family_id])
     family = families[contract.deploy_family_id]
     if vault_id is None:

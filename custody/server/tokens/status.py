@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.asset_tokens import CallStatus, ContractStatus
 from custody.schemas.proposals import ProposalStatus as Proposal
+from custody.server.rules.lifecycle import ENDED
 from custody.server.store.models import ProposalRow, TokenBlockRow, TokenTransactionRow
 from multisig.tokens.machine import TokenFailure
 
@@ -47,19 +48,12 @@ _BY_PROPOSAL: Final[Mapping[Proposal, CallStatus]] = {
     Proposal.STALLED: CallStatus.STALLED,
     Proposal.BROADCASTING: CallStatus.BROADCASTING,
     Proposal.REPLACED: CallStatus.BROADCASTING,
-    Proposal.REJECTED: CallStatus.FAILED,
-    Proposal.CANCELLED: CallStatus.FAILED,
-    Proposal.EXPIRED: CallStatus.FAILED,
-    Proposal.INVALIDATED: CallStatus.FAILED,
-    Proposal.FAILED: CallStatus.FAILED,
+    **dict.fromkeys(ENDED, CallStatus.FAILED),
 }
 # A token's record has no status for a stalled broadcast: it is still pending.
 OF_CONTRACT: Final[Mapping[CallStatus, ContractStatus]] = {
-    CallStatus.PENDING: ContractStatus.PENDING,
+    **{CallStatus(status.value): status for status in ContractStatus},
     CallStatus.STALLED: ContractStatus.PENDING,
-    CallStatus.BROADCASTING: ContractStatus.BROADCASTING,
-    CallStatus.CONFIRMED: ContractStatus.CONFIRMED,
-    CallStatus.FAILED: ContractStatus.FAILED,
 }
 # Of several versions of one transaction the most advanced decides; an ended one only where all have ended.
 _PRECEDENCE: Final = (

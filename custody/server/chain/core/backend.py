@@ -78,20 +78,17 @@ class CoreBackend:
         first_height: int = 0,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
-        self._network = network
-        rpc = Rpc(url, credentials, name=f"The {network.value} node", answer_seconds=answer_seconds)
-        self._node = Node(rpc, network)
+        self.network = network
+        name = f"The {network.value} node"
+        self._rpc = Rpc(url, credentials, name=name, answer_seconds=answer_seconds)
+        self._node = Node(self._rpc, network)
         self._follower = BlockFollower(self._node, time.monotonic, first_height)
         self._mempool = MempoolView(self._node, time.monotonic)
         self._lock = threading.Lock()
 
-    @property
-    def network(self) -> Network:
-        return self._network
-
     def close(self) -> None:
         """Free its connections. Safe to repeat."""
-        self._node.close()
+        self._rpc.close()
 
     def tip(self) -> BlockRef:
         return self._node.tip()

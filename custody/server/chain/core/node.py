@@ -100,9 +100,6 @@ class Node:
         self._name = f"The {network.value} node"
         self._headers: BoundedCache[str, tuple[int, int]] = BoundedCache(KEPT_HEADERS)
 
-    def close(self) -> None:
-        self._rpc.close()
-
     def ask(self, *calls: RpcCall) -> tuple[Any, ...]:
         """The answers, each a JSON value or Failed, of a node that is the right one and up to date."""
         return self._ask(calls)[2:]

@@ -70,7 +70,7 @@ class EsploraBackend:
         transport: Transport | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._network = network
+        self.network = network
         self._pace = pace or RequestPace()
         self._clock = clock
         self._wire = Wire(url, pace=self._pace, transport=transport, clock=clock)
@@ -82,10 +82,6 @@ class EsploraBackend:
     def close(self) -> None:
         """Ends the connections. Safe to repeat."""
         self._wire.close()
-
-    @property
-    def network(self) -> Network:
-        return self._network
 
     def tip(self) -> BlockRef:
         with self._doubting():

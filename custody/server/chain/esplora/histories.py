@@ -151,7 +151,7 @@ class Histories:
         return (*before, *(self._sighting(entry) for entry in reversed(newer.values())))
 
     def _sighting(self, entry: ScriptHistoryEntry) -> ChainTransaction:
-        transaction = self._bytes(entry)
+        transaction = self._transactions.named(entry.txid)
         block = self._transactions.prove(transaction, entry.status)
         if block is None:
             raise ChainInconsistent(
@@ -164,13 +164,7 @@ class Histories:
         entries = read(self._wire.get(f"{path}/txs/mempool"), list[ScriptHistoryEntry])
         if any(entry.status.confirmed for entry in entries):
             raise ChainInconsistent("The explorer's mempool holds something that is confirmed.")
-        waiting = {entry.txid: entry for entry in entries}
+        waiting = dict.fromkeys(entry.txid for entry in entries)
         for mined in confirmed:
             waiting.pop(mined.transaction.txid, None)
-        return tuple(ChainTransaction(self._bytes(entry), None) for entry in waiting.values())
-
-    def _bytes(self, entry: ScriptHistoryEntry) -> Transaction:
-        transaction = self._transactions.by_id(entry.txid)
-        if transaction is None:
-            raise ChainInconsistent("The explorer lacks a transaction that it names.")
-        return transaction
+        return tuple(ChainTransaction(self._transactions.named(txid), None) for txid in waiting)

@@ -64,6 +64,15 @@ class Transactions:
             raise ChainUnavailable("The explorer shows the bytes of another transaction.")
         return self._raw.keep(txid, transaction)
 
+    def named(self, txid: str) -> Transaction:
+        """One that the explorer has named, by another's input or in a history. Raises ChainInconsistent where
+        it lacks it.
+        """
+        transaction = self.by_id(txid)
+        if transaction is None:
+            raise ChainInconsistent("The explorer lacks a transaction that it names.")
+        return transaction
+
     def find(self, txid: str) -> ChainTransaction | None:
         """On the best chain, with its proof, or in the mempool."""
         transaction = self.by_id(txid)
@@ -117,9 +126,9 @@ class Transactions:
         return tuple(map(self._output, outpoints))
 
     def _output(self, outpoint: OutPoint) -> TxOut:
-        parent = self.by_id(outpoint.txid)
-        if parent is None or outpoint.vout >= len(parent.outputs):
-            raise ChainInconsistent("The explorer shows a spend of what it does not know.")
+        parent = self.named(outpoint.txid)
+        if outpoint.vout >= len(parent.outputs):
+            raise ChainInconsistent("The explorer shows a spend of what is not there.")
         return parent.outputs[outpoint.vout]
 
     def require_valid(self, transaction: Transaction) -> None:
