@@ -85,9 +85,9 @@ class RawBlock:
     def data_at(self, height: int, prefix: bytes, outputs: FindOutputs) -> DataBlock:
         """As the block at that height. The coinbase is left out: it spends no output, so it has no caller."""
         carriers = [
-            (position, each.parse())
-            for position, each in enumerate(self.transactions)
-            if position and any(_carries(script, prefix) for script in each.scripts)
+            (position, raw.parse())
+            for position, raw in enumerate(self.transactions)
+            if position and any((parse_op_return(each) or b"").startswith(prefix) for each in raw.scripts)
         ]
         callers = outputs([transaction.inputs[0].outpoint for _, transaction in carriers])
         return DataBlock(
@@ -112,11 +112,6 @@ def read_block(raw: bytes, expected: str) -> RawBlock:
     if not transactions or unmistakable_root([each.hash for each in transactions]) != header.merkle_root:
         raise ChainUnavailable(f"Block {expected} does not carry what its header commits to.")
     return RawBlock(header, transactions)
-
-
-def _carries(script: bytes, prefix: bytes) -> bool:
-    data = parse_op_return(script)
-    return data is not None and data.startswith(prefix)
 
 
 # Bitcoin Core, kernel/chainparams.cpp; testnet4 also in BIP-94. Every signet has the same one, whatever its

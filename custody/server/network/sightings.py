@@ -93,8 +93,8 @@ class _Block(NamedTuple):
 class Sightings:
     """What one snapshot of a chain shows, written in one transaction after the coins.
 
-    ``finals``: by txid, transactions on the chain that the platform did not have. ``asked``: the estimated
-    rate for half a day, where known.
+    ``raws``: by txid, transactions on the chain that the platform did not have. ``required_rate``: the
+    estimated rate for half a day, where known.
     """
 
     db: Session
@@ -102,7 +102,7 @@ class Sightings:
     lifecycle: Lifecycle
     chain: str
     snapshot: ChainSnapshot
-    finals: Mapping[str, Transaction]
+    raws: Mapping[str, bytes]
     required_rate: FeeRate | None
 
     def settle(self, proposals: Sequence[ProposalRow]) -> bool:
@@ -112,8 +112,8 @@ class Sightings:
         db, is_settled = self.db, True
         coins = coins_by_proposal(db, self.chain, [proposal.id for proposal in proposals])
         for proposal in proposals:
-            if proposal.final_tx is None and proposal.txid_expected in self.finals:
-                _keep_final(proposal, self.finals[proposal.txid_expected])
+            if proposal.final_tx is None and proposal.txid_expected in self.raws:
+                _keep_final(proposal, Transaction.parse(self.raws[proposal.txid_expected]))
             had_ended = Status(proposal.status) in ENDED
             is_settled &= self._settle(proposal, coins[proposal.id])
             if note_trouble(db, proposal, coins[proposal.id], self.required_rate, self.lifecycle.clock()):

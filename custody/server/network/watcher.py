@@ -19,7 +19,7 @@ from custody.server.proposals.lifecycle import Lifecycle
 from custody.server.store import Store
 from custody.server.store.models import ChainBlockRow, WatchedScriptRow
 from custody.server.store.store import after_commit
-from multisig import FeeRate, OutPoint, Transaction
+from multisig import FeeRate, OutPoint
 
 log = structlog.get_logger()
 
@@ -81,7 +81,7 @@ class Watcher:
             if seen == self._seen and not new:
                 return changed
             there, raws = self._fetch(backend, snapshot)
-            self._write(blocks, there, raws, self._finals(backend, there))
+            self._write(blocks, there, raws)
             self._scanned, self._seen, changed = scripts, seen, True
             if there is not snapshot:
                 # A transaction that left may be back at the next poll, which would then look equal.
@@ -114,12 +114,14 @@ class Watcher:
     def _fetch(
         self, backend: ChainBackend, snapshot: ChainSnapshot
     ) -> tuple[ChainSnapshot, dict[str, bytes]]:
-        """The bytes that are not stored yet, by txid. What has left the mempool since is removed from the
+        """By txid, the bytes that are not stored yet, of transactions that create coins, and of proposals
+        that signers finalised without the platform. What has left the mempool since is removed from the
         snapshot: somebody who keeps replacing a deposit must not block everything else.
         """
         with self.store.read() as db:
             missing = self._coins.missing_transactions(db, snapshot.outputs)
-        there = {txid: backend.transaction(txid) for txid in missing}
+            finals = without_final(db, self.chain, spenders(snapshot))
+        there = {txid: backend.transaction(txid) for txid in sorted(missing | finals)}
         transactions = {
             txid: known.transaction.serialize() for txid, known in there.items() if known is not None
         }
@@ -131,20 +133,7 @@ class Watcher:
         outputs = tuple(each for each in snapshot.outputs if each.outpoint.txid not in gone)
         return replace(snapshot, outputs=outputs), transactions
 
-    def _finals(self, backend: ChainBackend, snapshot: ChainSnapshot) -> dict[str, Transaction]:
-        """Transactions of proposals that signers finalised without the platform, if still in the mempool."""
-        with self.store.read() as db:
-            wanted = without_final(db, self.chain, spenders(snapshot))
-        transactions = (backend.transaction(txid) for txid in sorted(wanted))
-        return {known.transaction.txid: known.transaction for known in transactions if known is not None}
-
-    def _write(
-        self,
-        known: Mapping[int, str],
-        snapshot: ChainSnapshot,
-        raws: Mapping[str, bytes],
-        finals: Mapping[str, Transaction],
-    ) -> None:
+    def _write(self, known: Mapping[int, str], snapshot: ChainSnapshot, raws: Mapping[str, bytes]) -> None:
         reorganised = bool(known) and snapshot.fork < max(known)
         with self.store.write() as db:
             if self._held is not None:
@@ -153,7 +142,7 @@ class Watcher:
             self._movements.apply(db, snapshot, touched)
             self._store_blocks(db, snapshot)
             sightings = Sightings(
-                db, self.audit, self.lifecycle, self.chain, snapshot, finals, self._required_rate
+                db, self.audit, self.lifecycle, self.chain, snapshot, raws, self._required_rate
             )
             settled = sightings.settle(affected(db, self.chain, snapshot, reorganised=reorganised))
             if snapshot.blocks or reorganised:

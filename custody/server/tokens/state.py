@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import product
-from typing import Any
 
 from sqlalchemy import bindparam, delete, insert, select
 from sqlalchemy.orm import Session
@@ -17,20 +16,14 @@ Key = tuple[str, Cell, bytes]
 
 _CELLS = table_of(TokenCellRow)
 _C = _CELLS.c
-_OF_KEY = (
-    _C.chain == bindparam("of_chain"),
-    _C.contract_id == bindparam("of_contract"),
-    _C.cell == bindparam("of_cell"),
-    _C.holder == bindparam("of_holder"),
-)
 # Each cell by its key: the index would otherwise be read for all holders.
+_OF_TOKEN = (_C.chain == bindparam("chain"), _C.contract_id == bindparam("contract_id"))
 _READ = select(_C.cell, _C.holder, _C.number, _C.data).where(
-    _C.chain == bindparam("of_chain"),
-    _C.contract_id == bindparam("of_contract"),
+    *_OF_TOKEN,
     _C.cell.in_([int(cell) for cell in Cell]),
-    _C.holder.in_(bindparam("of_holders", expanding=True)),
+    _C.holder.in_(bindparam("holders", expanding=True)),
 )
-_DELETE = delete(_CELLS).where(*_OF_KEY)
+_DELETE = delete(_CELLS).where(*_OF_TOKEN, _C.cell == bindparam("cell"), _C.holder == bindparam("holder"))
 
 
 class Cells:
@@ -58,7 +51,7 @@ class Cells:
 
     def _read(self, contract_id: str, holders: Sequence[bytes]) -> None:
         """All cells of these holders at once: most calls need several. Of no holder are the token's own."""
-        of = {"of_chain": self._chain, "of_contract": contract_id, "of_holders": holders}
+        of = {"chain": self._chain, "contract_id": contract_id, "holders": holders}
         stored = {(cell, holder): joined(*value) for cell, holder, *value in self._db.execute(_READ, of)}
         for cell, holder in product(Cell, holders):
             self._known.setdefault((contract_id, cell, holder), stored.get((int(cell), holder)))
@@ -71,37 +64,19 @@ class Cells:
 
     def write(self) -> None:
         """Stores what has changed."""
-        changed = sorted(self._changed)
-        if changed:
-            self._db.connection().execute(_DELETE, [self._place(key) for key in changed])
-        rows = [row for key in changed if (row := self._row(key)) is not None]
+        places, rows = [], []
+        for contract_id, cell, holder in sorted(self._changed):
+            place = {"chain": self._chain, "contract_id": contract_id, "cell": int(cell), "holder": holder}
+            places.append(place)
+            value = self._known[contract_id, cell, holder]
+            if value is not None:
+                number, data = split(value)
+                rows.append(place | {"number": number, "data": data})
+        if places:
+            self._db.connection().execute(_DELETE, places)
         if rows:
             self._db.execute(insert(_CELLS), rows)
         self._changed.clear()
-
-    def _place(self, key: Key) -> dict[str, Any]:
-        contract_id, cell, holder = key
-        return {
-            "of_chain": self._chain,
-            "of_contract": contract_id,
-            "of_cell": int(cell),
-            "of_holder": holder,
-        }
-
-    def _row(self, key: Key) -> dict[str, Any] | None:
-        contract_id, cell, holder = key
-        value = self._known[key]
-        if value is None:
-            return None
-        number, data = split(value)
-        return {
-            "chain": self._chain,
-            "contract_id": contract_id,
-            "cell": int(cell),
-            "holder": holder,
-            "number": number,
-            "data": data,
-        }
 
 
 def split(value: Value) -> tuple[int | None, bytes | None]:
