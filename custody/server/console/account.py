@@ -164,10 +164,9 @@ ROWS = (
     ),
     Row("POST", "/account/sessions/end", end_sessions, again=account, acts=(REVOKE_SESSIONS,)),
     form("/account/mails", UPDATE_MAIL_SETTINGS, account, "Your mails are changed."),
-    Row("GET", "/account/keys/{key_id}/revoke", revoke_page),
     form(
         "/account/keys/{key_id}/revoke", REVOKE_KEY, revoke_page, "The key is revoked.", to=ACCOUNT,
-        review=review_revoke, given=lambda page: {"reason": _reason(page)},
+        review=review_revoke, given=lambda page: {"reason": _reason(page)}, has_page=True,
     ),
     Row("GET", "/account/purchases", purchases),
 )  # fmt: skip

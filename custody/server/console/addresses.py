@@ -272,9 +272,8 @@ _HERE = "/w/{workspace_id:int}/addresses"
 _ONE = _HERE + "/{uid:int}"
 _IMPORT = _HERE + "/import"
 ROWS = (
-    Row("GET", _IMPORT, import_page),
     Row(
-        "POST", _IMPORT, import_lines, again=import_page, review=review_import, has_file=True,
+        "POST", _IMPORT, import_lines, again=import_page, review=review_import, has_file=True, has_page=True,
         acts=(ADD_WHITELIST_ADDRESS, RENAME_WHITELIST_ADDRESS),
     ),
     Row("GET", _HERE, addresses),

@@ -35,7 +35,7 @@ from custody.server.console import (
 from custody.server.console.context import number_of
 from custody.server.console.rendering import STATIC
 from custody.server.console.session import BrowserSession
-from custody.server.console.table import Row, on_error, route
+from custody.server.console.table import on_error, route
 from custody.server.errors import CustodyError, Unauthenticated
 from custody.server.people.people import enter
 from custody.server.requests.changes import read_revision
@@ -49,7 +49,7 @@ _MODULES = (
     sign_in, home, account, members, roles, limits, changes, programs, audit, vaults, vault_controls,
     vault_replacement, tokens, proposing, proposals, addresses,
 )  # fmt: skip
-ROWS: tuple[Row, ...] = tuple(row for module in _MODULES for row in module.ROWS)
+ROWS = tuple(each for module in _MODULES for row in module.ROWS for each in row.with_page())
 # Of a long poll.
 WAIT_SECONDS = 25.0
 ASSETS = Assets(STATIC)

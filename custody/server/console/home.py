@@ -128,8 +128,10 @@ def review_decision(page: PageContext) -> Review:
 _HERE = "/w/{workspace_id:int}/workspace"
 ROWS = (
     Row("GET", "/", workspaces),
-    Row("GET", "/invitations/{invite_id}", invitation_page),
-    Row("POST", "/invitations/{invite_id}", answer_invitation, again=invitation_page, acts=(ACCEPT_INVITE,)),
+    Row(
+        "POST", "/invitations/{invite_id}", answer_invitation, again=invitation_page, has_page=True,
+        acts=(ACCEPT_INVITE,),
+    ),
     *live(
         "/w/{workspace_id:int}/", "/w/{workspace_id:int}/parts/glance",
         ("home/overview.html", "home/glance.html"), _shown,
@@ -146,10 +148,9 @@ ROWS = (
         given=lambda page: {name: page.form.one(f"new_{name}") for name in ("name", "description")},
         warns="Its network cannot be changed later.",
     ),
-    Row("GET", "/onboarding", onboarding),
     form(
         "/onboarding", SUBMIT_ONBOARDING_REQUEST, onboarding, "Your request waits for an operator.",
-        to="/console/onboarding", review=review_request,
+        to="/console/onboarding", has_page=True, review=review_request,
         given=lambda page: dict.fromkeys(name for name in page.form.values if not page.form.one(name)),
     ),
     form(

@@ -94,10 +94,9 @@ ROWS = (
         _HERE + "/add", ADD_WORKSPACE_TO_USER, members, "The person is a member now.", asks="Add",
         bound=_what_a_colleague_may_do, given=_added,
     ),
-    Row("GET", _LEAVE, leaving),
     form(
         _LEAVE, LEAVE_WORKSPACE, leaving, "You left the workspace.", to="/console/", asks="Leave",
-        warns="Only an administrator can let you in again.", steps_up=True,
+        warns="Only an administrator can let you in again.", steps_up=True, has_page=True,
     ),
     Row("GET", _ONE, member_page),
     form(

@@ -102,11 +102,10 @@ _HOOKS = "/w/{workspace_id:int}/webhooks"
 _HOOK = _HOOKS + "/{webhook_id}"
 ROWS = (
     Row("GET", _HERE, programs),
-    Row("GET", _HERE + "/new", new_page),
     form(
         _HERE + "/new", CREATE_SERVICE_ACCOUNT, new_page, "The account is made. Make its secret.",
         to="programs/{0.service_account_id}", asks="Make the account", given=_typed,
-        warns="It acts in your name, with these of your rights, and within your limits.",
+        warns="It acts in your name, with these of your rights, and within your limits.", has_page=True,
     ),
     Row("GET", _ONE, program_page),
     form(
@@ -122,11 +121,10 @@ ROWS = (
         asks="Revoke", warns="At once and for good.", steps_up=True,
     ),
     Row("GET", _HOOKS, webhooks),
-    Row("GET", _HOOKS + "/new", new_hook_page),
     form(
         _HOOKS + "/new", CREATE_WEBHOOK, new_hook_page, "", asks="Make the webhook",
         warns="Its program will read amounts and addresses.", given=lambda page: {"kinds": _kinds(page)},
-        shows="webhooks/secret.html",
+        shows="webhooks/secret.html", has_page=True,
     ),
     Row("GET", _HOOK, webhook_page),
     form(

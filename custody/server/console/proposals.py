@@ -297,31 +297,27 @@ ROWS = (
         _ONE, f"{_HERE}/parts/proposals/{{psbt_id}}", ("proposals/proposal.html", "proposals/standing.html"),
         _standing, around=_money,
     ),
-    *(Row("GET", f"{_ONE}/{kind}", change_page) for kind in CHANGES),
     *(
         Row(
             "POST", f"{_ONE}/{kind}", propose_change, again=change_page, review=review_change,
-            acts=(CREATE_PSBT,),
+            has_page=True, acts=(CREATE_PSBT,),
         )
         for kind in CHANGES
     ),
-    Row("GET", f"{_ONE}/cancel", cancel_page),
     form(
         f"{_ONE}/cancel", CANCEL_PSBT, cancel_page, _after_ending, asks="Cancel it",
-        beside=_what_it_pays, warns=_signatures_are_out, optional=("reason",),
+        beside=_what_it_pays, warns=_signatures_are_out, optional=("reason",), has_page=True,
     ),
-    Row("GET", f"{_ONE}/release", release_page),
     form(
         f"{_ONE}/release", CANCEL_PSBT, release_page, _after_ending,
-        given=lambda _page: {"release_coins": True},
+        given=lambda _page: {"release_coins": True}, has_page=True,
     ),
     Row("GET", _PROOFS, proofs),
-    Row("GET", _PROOFS + "/new", proof_form),
     form(
         _PROOFS + "/new", CREATE_PROOF, proof_form, "Its signers are asked.", to="proposals/{0.psbt_id}",
         asks="Ask the signers", optional=("address",),
         warns="Height and hash of the last block are added to the message. It moves nothing. Every reader of "
-        "its file learns what it says.",
+        "its file learns what it says.", has_page=True,
     ),
     Row("GET", _PROOFS + "/{psbt_id}/file", proof_file),
 )  # fmt: skip

@@ -350,12 +350,10 @@ def review_forward(page: PageContext) -> Review:
 _NEW = "/w/{workspace_id:int}/proposals/new"
 _FORWARD = "/w/{workspace_id:int}/proposals/forward"
 ROWS = (
-    Row("GET", _NEW, form_page),
-    Row("POST", _NEW, make, again=form_page, review=review, acts=(CREATE_PSBT,)),
-    Row("GET", _FORWARD, forward_page),
+    Row("POST", _NEW, make, again=form_page, has_page=True, review=review, acts=(CREATE_PSBT,)),
     form(
         _FORWARD, FORWARD_TO_VAULT, forward_page, "It is proposed. Sign it on your own machine.",
         to="proposals/{0.psbt_id}", review=review_forward,
-        given=lambda page: _forward(page) | {"coins": list(page.form.every("shown_coin"))},
+        given=lambda page: _forward(page) | {"coins": list(page.form.every("shown_coin"))}, has_page=True,
     ),
 )  # fmt: skip

@@ -85,10 +85,9 @@ _HERE = "/w/{workspace_id:int}/roles"
 _ONE = _HERE + "/{role_id:int}"
 ROWS = (
     Row("GET", _HERE, roles),
-    Row("GET", _HERE + "/new", new_role_page),
     form(
         _HERE + "/new", CREATE_ROLE, new_role_page, "The role is made.", asks="Make the role",
-        given=lambda page: role_limit(page, "transaction_limit"),
+        given=lambda page: role_limit(page, "transaction_limit"), has_page=True,
     ),
     Row("GET", _ONE, role_page),
     form(_ONE + "/name", UPDATE_ROLE, role_page, "The name is changed.", asks="Change the name"),

@@ -285,23 +285,19 @@ _PROVIDER = "/w/{workspace_id:int}/identity"
 
 
 ROWS = (
-    Row("GET", "/sign-in", sign_in_page, is_open=True),
-    Row("POST", "/sign-in", sign_in, again=sign_in_page, is_open=True, acts=(LOGIN,)),
+    Row("POST", "/sign-in", sign_in, again=sign_in_page, has_page=True, is_open=True, acts=(LOGIN,)),
     Row("POST", "/sign-in/code", code, again=code_page, is_open=True, acts=(OTP_VALIDATE,)),
     Row("POST", "/sign-out", sign_out, acts=(LOGOUT,)),
-    Row("GET", "/register", register_page, is_open=True),
-    Row("POST", "/register", register, again=register_page, is_open=True, acts=(LOGIN,)),
-    Row("GET", "/forgotten-password", forgotten_page, is_open=True),
+    Row("POST", "/register", register, again=register_page, has_page=True, is_open=True, acts=(LOGIN,)),
     form(
         "/forgotten-password", REQUEST_PASSWORD_RESET, forgotten_page,
         "If this address has an account, a mail with a token is on its way.", to="/console/reset-password",
-        is_open=True,
+        is_open=True, has_page=True,
     ),
-    Row("GET", "/reset-password", reset_page, is_open=True),
     form(
         "/reset-password", RESET_PASSWORD, reset_page,
         "Your password is changed, and every session has ended. Sign in with the new one.", to=SIGN_IN,
-        is_open=True, given=_new_password,
+        is_open=True, given=_new_password, has_page=True,
     ),
     Row("POST", "/sign-in/organisation", begin, again=sign_in_page, is_open=True),
     Row("GET", "/sign-in/organisation/callback/{organisation_id:int}", callback, is_open=True),

@@ -72,7 +72,7 @@ class Row:
 
     ``again``: the page that shows a refused form, with what was typed. ``review``: what is shown back
     first. ``steps_up``: it asks for the second factor again. ``is_open``: without a sign-in. ``has_file``:
-    its form may send one.
+    its form may send one. ``has_page``: ``again``, which shows the form, is the page at this path.
 
     ``acts``: the declared calls of which its form makes one; they say whether it needs a second person, and
     what may need one asks for the second factor, too.
@@ -86,7 +86,13 @@ class Row:
     steps_up: bool = False
     is_open: bool = False
     has_file: bool = False
+    has_page: bool = False
     acts: tuple[Call[Any, Any], ...] = ()
+
+    def with_page(self) -> "tuple[Row, ...]":
+        if not self.has_page or self.again is None:
+            return (self,)
+        return Row("GET", self.path, self.again, is_open=self.is_open), self
 
 
 def form(
@@ -104,6 +110,7 @@ def form(
     review: Callable[[PageContext], Review] | None = None,
     steps_up: bool = False,
     is_open: bool = False,
+    has_page: bool = False,
     given: Callable[[PageContext], Mapping[str, Any]] = lambda _page: {},
     optional: Sequence[str] = (),
     shows: str = "",
@@ -152,7 +159,10 @@ def form(
         return page.redirect(target if target[0] == "/" else f"{page.workspace.path}/{target}", words)
 
     review = reviewed if asks else review
-    return Row("POST", path, view, again, review, steps_up=steps_up, is_open=is_open, acts=(call,))
+    return Row(
+        "POST", path, view, again, review,
+        steps_up=steps_up, is_open=is_open, has_page=has_page, acts=(call,),
+    )  # fmt: skip
 
 
 def template_view(template: str, **context: object) -> View:

@@ -317,20 +317,18 @@ _LIVE = live(
 )  # fmt: skip
 ROWS = (
     Row("GET", _TOKENS, tokens),
-    Row("GET", f"{_TOKENS}/new", new_token),
     form(
         f"{_TOKENS}/new", CREATE_TOKEN, new_token,
         "The token is proposed. Its signers approve it on their devices.", to="tokens/{0.contract_uid}",
-        review=review_token, given=_confirmed,
+        review=review_token, given=_confirmed, has_page=True,
     ),
     *_LIVE,
     form(
         f"{_TOKEN}/calls/{{call_uid:int}}/resubmit", RESUBMIT_CONTRACT_CALL, _LIVE[0].view, _after_resubmit,
         to="tokens/{contract_uid}",
     ),
-    Row("GET", _CALL, call_page),
     form(
         _CALL, CALL_CONTRACT, call_page, "It is proposed. Its signers approve it on their devices.",
-        to="proposals/{0.psbt_id}", review=review_call, given=_call_body,
+        to="proposals/{0.psbt_id}", review=review_call, given=_call_body, has_page=True,
     ),
 )  # fmt: skip

@@ -19,7 +19,7 @@ from custody.server.console.context import PageContext
 from custody.server.console.limits import vault_limit
 from custody.server.console.rendering import member_words, sats_of
 from custody.server.console.reviews import Facts, Review, in_force_mark
-from custody.server.console.table import Row, form, template_view
+from custody.server.console.table import form, template_view
 from custody.server.console.vaults import names_of, vault_here
 from custody.server.errors import NotFound
 from custody.server.rules.limits import Cycle, unused_of
@@ -151,33 +151,29 @@ def _lost(page: PageContext) -> dict[str, Any]:
 
 _VAULT = "/w/{workspace_id:int}/vaults/{vault_id}"
 ROWS = (
-    Row("GET", f"{_VAULT}/limits", limits),
     form(
         f"{_VAULT}/limits", UPDATE_VAULT, limits, "The limit is changed.", asks="Change the limit",
-        warns=_warning_of_limit, beside=_used, in_force=_limit, given=vault_limit,
+        warns=_warning_of_limit, beside=_used, in_force=_limit, given=vault_limit, has_page=True,
     ),
-    Row("GET", f"{_VAULT}/controls", controls),
     form(
         f"{_VAULT}/controls", UPDATE_VAULT_CONTROLS, controls, "The controls are changed.",
         asks="Change the controls", in_force=_in_force,
-        warns="They apply to the next proposal, and to the next approval of those that wait.",
+        warns="They apply to the next proposal, and to the next approval of those that wait.", has_page=True,
     ),
-    Row("GET", f"{_VAULT}/freeze", freeze_page),
     form(
         f"{_VAULT}/freeze", FREEZE_VAULT, freeze_page, "The vault is frozen.", asks="Freeze it now",
         optional=("reason",),
         warns="At once nothing is proposed, approved or sent from it, until two members unfreeze it. What is "
-        "on the network stays there.",
+        "on the network stays there.", has_page=True,
     ),
     form(
         f"{_VAULT}/unfreeze", UNFREEZE_VAULT, freeze_page, _after_unfreeze, review=review_unfreeze,
         steps_up=True,
     ),
-    Row("GET", f"{_VAULT}/signers/{{key_id}}/lost", lost_page),
     form(
         f"{_VAULT}/signers/{{key_id}}/lost", REVOKE_KEY, lost_page, "The key is marked as lost.",
         to="vaults/{vault_id}", asks="Mark it as lost", given=_lost,
-        beside=lambda page: (("Signer", _signer_name(page)),),
+        beside=lambda page: (("Signer", _signer_name(page)),), has_page=True,
         warns="It approves nothing any more, in any vault, and its approvals of pending proposals no longer "
         "count. This is final: a device that is found again is registered as a new key, for new vaults.",
     ),

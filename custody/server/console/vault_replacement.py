@@ -128,13 +128,12 @@ def sweep(page: PageContext) -> Response:
 
 _REPLACE = "/w/{workspace_id:int}/vaults/{vault_id}/replace"
 ROWS = (
-    Row("GET", _REPLACE, replacement),
     form(
         _REPLACE, REPLACE_VAULT, replacement, "The vault is replaced.", to="vaults/{vault_id}/replace",
         asks="Replace it", given=typed_policy,
         beside=lambda page: [("Leads to the old vault", name) for name in _entries_that_lead_here(page)],
         warns="Another manager of the workspace confirms it. Then the coins move to the new vault alone, "
-        "beside every limit, and the old one pays nothing else. This is final.",
+        "beside every limit, and the old one pays nothing else. This is final.", has_page=True,
     ),
     Row("POST", f"{_REPLACE}/sweep", sweep, again=replacement, review=review_sweep, acts=(SWEEP_VAULT,)),
 )  # fmt: skip

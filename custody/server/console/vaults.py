@@ -250,13 +250,12 @@ _VAULTS = "/w/{workspace_id:int}/vaults"
 _VAULT = _VAULTS + "/{vault_id}"
 ROWS = (
     Row("GET", _VAULTS, vaults),
-    Row("GET", f"{_VAULTS}/new", new_vault),
     form(
         f"{_VAULTS}/new", CREATE_WALLET, new_vault,
         lambda made: " ".join(("The vault is made.", *(made.warnings or ()))), to="vaults/{0.id}",
         given=_typed, asks="Make the vault",
         warns="Policy, signers and name never change. Each signer compares the vault's code with the others "
-        "and pins it before anyone pays to it.",
+        "and pins it before anyone pays to it.", has_page=True,
     ),
     *live(
         _VAULT, f"{_VAULT}/standing", ("vaults/vault.html", "vaults/standing.html"), _standing,
