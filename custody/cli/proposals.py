@@ -12,7 +12,6 @@ import click
 from custody.cli.access import (
     Access,
     asking_in_workspace,
-    chosen,
     in_workspace,
     with_access,
     workspace_option,
@@ -173,7 +172,7 @@ def proposal_of(access: Access, given: str) -> "Proposal":
     if not any(one.psbt_id.startswith(given.strip().lower()) for one in listed):
         listed = list(proposals_of(access, ENDED))
     known = [NamedRecord(one.psbt_id, (), title_of(one), one) for one in listed]
-    return chosen(given, known, "proposal", "custody proposals --all lists them.")
+    return access.pick(given, known, "proposal", "custody proposals --all lists them.")
 
 
 @click.group("proposal")

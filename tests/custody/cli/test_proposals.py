@@ -30,6 +30,7 @@ def test_a_payment_is_bumped(desk, service):
 def test_a_proposal_is_cancelled_and_what_is_out_is_said(desk, service):
     psbt_id = proposed(desk)
     assert service("proposal", "cancel", psbt_id, answers="n\n").exit_code == Exit.DECLINED
+    assert service("proposal", "cancel", psbt_id[:8], "--yes").exit_code == Exit.USAGE
     assert status(desk, psbt_id) == ["PENDING"]
     told = service("proposal", "cancel", psbt_id, "--reason", "twice", answers="y\n")
     assert told.exit_code == Exit.OK, told.output
