@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from custody.schemas.history import VaultCoin, VaultMovement
 
 # The cells of a record, by their headings.
-Columns = Mapping[str, Callable[[Any], str]]
+Columns = Mapping[str, Callable[[Any], object]]
 # What OWASP names ("CSV Injection"), the full-width forms that spreadsheets of East Asia read alike, and the
 # apostrophe, so that reading back has one meaning.
 NEUTRALISED: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n", "'")
@@ -34,12 +34,13 @@ class _Echo:
         return text
 
 
-def csv_lines(header: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
-    """The header and one line for each row as it comes, each ending in CRLF."""
+def csv_lines(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
+    """The header and one line for each row as it comes, each ending in CRLF. None is an empty cell."""
     writer = csv.writer(_Echo(), lineterminator="\r\n")
     yield writer.writerow(header)
     for cells in rows:
-        yield writer.writerow(cell if _FIGURE.fullmatch(cell) else neutralise(cell) for cell in cells)
+        texts = ("" if cell is None else str(cell) for cell in cells)
+        yield writer.writerow(text if _FIGURE.fullmatch(text) else neutralise(text) for text in texts)
 
 
 def neutralise(text: str) -> str:
@@ -49,10 +50,6 @@ def neutralise(text: str) -> str:
 def csv_of(columns: Columns, records: Iterable[Any]) -> Iterator[str]:
     """A file of records, each a line as it comes."""
     return csv_lines(columns, ([cell(each) for cell in columns.values()] for each in records))
-
-
-def _number(value: int | None) -> str:
-    return "" if value is None else str(value)
 
 
 def _time(moment: datetime) -> str:
@@ -65,39 +62,39 @@ def _names(one: "VaultMovement") -> str:
 
 
 # Values of several outputs are separated by spaces, names by semicolons.
-MOVEMENT_COLUMNS: "Final[Mapping[str, Callable[[VaultMovement], str]]]" = {
+MOVEMENT_COLUMNS: "Final[Mapping[str, Callable[[VaultMovement], object]]]" = {
     "time (UTC)": lambda one: _time(one.at),
     "status": lambda one: one.status,
     "kind": lambda one: one.kind,
-    "amount (sats)": lambda one: str(one.amount_sats),
+    "amount (sats)": lambda one: one.amount_sats,
     "amount (BTC)": lambda one: btc(one.amount_sats),
-    "fee (sats)": lambda one: _number(one.fee_sats),
-    "balance (sats)": lambda one: _number(one.balance_sats),
-    "balance (BTC)": lambda one: "" if one.balance_sats is None else btc(one.balance_sats),
-    "title": lambda one: one.title or "",
+    "fee (sats)": lambda one: one.fee_sats,
+    "balance (sats)": lambda one: one.balance_sats,
+    "balance (BTC)": lambda one: None if one.balance_sats is None else btc(one.balance_sats),
+    "title": lambda one: one.title,
     "addresses": lambda one: " ".join(output.address for output in one.outputs),
     "names": _names,
     "paid (sats)": lambda one: " ".join(str(output.amount_sats) for output in one.outputs),
-    "proposed by": lambda one: one.created_by_name or "",
-    "proposal": lambda one: one.psbt_id or "",
-    "replaces": lambda one: one.replaces_psbt_id or "",
+    "proposed by": lambda one: one.created_by_name,
+    "proposal": lambda one: one.psbt_id,
+    "replaces": lambda one: one.replaces_psbt_id,
     "txid": lambda one: one.txid,
-    "height": lambda one: _number(one.height),
-    "block": lambda one: one.block_hash or "",
+    "height": lambda one: one.height,
+    "block": lambda one: one.block_hash,
 }
-COIN_COLUMNS: "Final[Mapping[str, Callable[[VaultCoin], str]]]" = {
+COIN_COLUMNS: "Final[Mapping[str, Callable[[VaultCoin], object]]]" = {
     "state": lambda one: one.state,
-    "amount (sats)": lambda one: str(one.amount_sats),
+    "amount (sats)": lambda one: one.amount_sats,
     "amount (BTC)": lambda one: btc(one.amount_sats),
     "address": lambda one: one.address,
     "change": lambda one: "yes" if one.is_change else "no",
-    "height": lambda one: _number(one.height),
+    "height": lambda one: one.height,
     "first seen (UTC)": lambda one: _time(one.first_seen_at),
-    "proposal": lambda one: one.psbt_id or "",
+    "proposal": lambda one: one.psbt_id,
     "txid": lambda one: one.txid,
-    "output": lambda one: str(one.vout),
+    "output": lambda one: one.vout,
 }
-TOKEN_COLUMNS: "Final[Mapping[str, Callable[[TokenMovement], str]]]" = {
+TOKEN_COLUMNS: "Final[Mapping[str, Callable[[TokenMovement], object]]]" = {
     "time (UTC)": lambda one: _time(one.at),
     "call": lambda one: one.function,
     "ticker": lambda one: one.ticker,
@@ -106,8 +103,8 @@ TOKEN_COLUMNS: "Final[Mapping[str, Callable[[TokenMovement], str]]]" = {
     "holding": lambda one: one.holding,
     "amount (raw)": lambda one: one.amount_raw,
     "holding (raw)": lambda one: one.holding_raw,
-    "decimals": lambda one: str(one.decimals),
+    "decimals": lambda one: one.decimals,
     "contract": lambda one: one.contract_address,
     "txid": lambda one: one.txid,
-    "height": lambda one: str(one.height),
+    "height": lambda one: one.height,
 }

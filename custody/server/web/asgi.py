@@ -37,7 +37,6 @@ log = structlog.get_logger()
 MAX_BODY_BYTES = 128 * 1024
 # For endpoints that take a signed PSBT.
 MAX_PSBT_BODY_BYTES = MAX_PSBT_BASE64 + 64 * 1024
-CONTENT_TOO_LARGE = 413
 # Outside the table of endpoints.
 PLAIN_ROUTES: Final = frozenset({"/health", "/ready", "/openapi.json"})
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -134,7 +133,7 @@ class BodyLimit:
             message = await receive()
             received += len(message.get("body", b""))
             if received > max_bytes:
-                raise HTTPException(CONTENT_TOO_LARGE)
+                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             return message
 
         await self._app(scope, receive_bounded, send)
