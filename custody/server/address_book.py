@@ -26,7 +26,7 @@ from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.shown import shape_of, shown
 from custody.server.store.models import AddressBookEntryRow, WatchedScriptRow
-from custody.server.store.store import chunks
+from custody.server.store.store import rows_in
 from custody.server.vaults.stored import vault_in
 from multisig import Network, encode_address
 
@@ -82,11 +82,7 @@ def _leading_to(ctx: Ctx, vault_id: str) -> list[int]:
     vault, ids = vault_in(ctx.db, ctx.access, vault_id), _of(ctx.access, AddressBookEntryRow.id)
     scripts = select(WatchedScriptRow.script_pubkey).where(WatchedScriptRow.vault_id == vault.id)
     own = [encode_address(script, Network(vault.chain)) for script in ctx.db.scalars(scripts)]
-    return [
-        uid
-        for some in chunks(own)
-        for uid in ctx.db.scalars(ids.where(AddressBookEntryRow.address.in_(some)))
-    ]
+    return [uid for (uid,) in rows_in(ctx.db, ids, AddressBookEntryRow.address, own)]
 
 
 @serves(ADD_WHITELIST_ADDRESS)

@@ -16,7 +16,7 @@ from custody.server.errors import ChainUnavailable
 from custody.server.network.backends import fork_of
 from custody.server.rules.ports import Clock
 from custody.server.store.models import ChainCoinRow, ChainTransactionRow, VaultRow, WatchedScriptRow
-from custody.server.store.store import chunks
+from custody.server.store.store import chunks, rows_in
 from custody.server.vaults.stored import index_after, note_held, watch_vault
 from custody.server.webhooks.events import WebhookEvents, coin_data, tell_deposits
 from multisig import CHANGE, RECEIVE, OutPoint
@@ -119,8 +119,7 @@ class Coins:
         ours = select(ChainCoinRow).where(ChainCoinRow.chain == self.chain)
         coins = {
             OutPoint(coin.txid, coin.vout): coin
-            for some in chunks({output.outpoint.txid for output in news})
-            for coin in db.scalars(ours.where(ChainCoinRow.txid.in_(some)))
+            for (coin,) in rows_in(db, ours, ChainCoinRow.txid, {output.outpoint.txid for output in news})
         }
         self._keep(db, [output for output in news if output.outpoint not in coins], raws)
         events: list[tuple[EventKind, Mapping[str, Any]]] = []
@@ -167,8 +166,7 @@ class Coins:
         """The txids whose bytes are not stored yet."""
         txids = {output.outpoint.txid for output in outputs}
         ours = select(ChainTransactionRow.txid).where(ChainTransactionRow.chain == self.chain)
-        known = (db.scalars(ours.where(ChainTransactionRow.txid.in_(some))) for some in chunks(txids))
-        return txids.difference(*known)
+        return txids.difference(txid for (txid,) in rows_in(db, ours, ChainTransactionRow.txid, txids))
 
     def _stale(self, db: Session, fork: int) -> Iterable[ChainCoinRow]:
         """Coins whose state depends on the blocks above the fork or on the mempool."""
@@ -194,11 +192,8 @@ class Coins:
             ChainCoinRow.spent_by,
             ChainCoinRow.spent_height,
         ).where(ChainCoinRow.chain == self.chain)
-        stored = {
-            tuple(row)
-            for some in chunks({output.outpoint.txid for output in outputs})
-            for row in db.execute(query.where(ChainCoinRow.txid.in_(some)))
-        }
+        txids = {output.outpoint.txid for output in outputs}
+        stored = {tuple(row) for row in rows_in(db, query, ChainCoinRow.txid, txids)}
         return [
             output
             for output in outputs
@@ -207,11 +202,8 @@ class Coins:
 
     def _places(self, db: Session, scripts: set[bytes]) -> dict[bytes, WatchedScriptRow]:
         ours = select(WatchedScriptRow).where(WatchedScriptRow.chain == self.chain)
-        return {
-            place.script_pubkey: place
-            for some in chunks(scripts)
-            for place in db.scalars(ours.where(WatchedScriptRow.script_pubkey.in_(some)))
-        }
+        rows = rows_in(db, ours, WatchedScriptRow.script_pubkey, scripts)
+        return {place.script_pubkey: place for (place,) in rows}
 
     def _keep(self, db: Session, outputs: Iterable[FoundOutput], raws: Mapping[str, bytes]) -> None:
         """Stores the bytes of the transactions that create the outputs."""
@@ -256,15 +248,13 @@ class Coins:
             if place.vault_id is not None:
                 branch = place.vault_id, place.branch
                 following[branch] = max(following.get(branch, 0), index_after(place.address_index))
-        vault_ids = {vault_id for vault_id, _ in following}
-        for some in chunks(vault_ids):
-            for vault in db.scalars(select(VaultRow).where(VaultRow.id.in_(some))):
-                receive, change = (following.get((vault.id, branch), 0) for branch in (RECEIVE, CHANGE))
-                # A proposal has taken the change's address before, so that the index need not move here.
-                if receive > vault.next_receive_index or change:
-                    vault.next_receive_index = max(vault.next_receive_index, receive)
-                    vault.next_change_index = max(vault.next_change_index, change)
-                    watch_vault(db, vault)
+        for (vault,) in rows_in(db, select(VaultRow), VaultRow.id, {vault_id for vault_id, _ in following}):
+            receive, change = (following.get((vault.id, branch), 0) for branch in (RECEIVE, CHANGE))
+            # A proposal has taken the change's address before, so that the index need not move here.
+            if receive > vault.next_receive_index or change:
+                vault.next_receive_index = max(vault.next_receive_index, receive)
+                vault.next_change_index = max(vault.next_change_index, change)
+                watch_vault(db, vault)
 
 
 _WAITING = (

@@ -24,7 +24,7 @@ from custody.schemas.proposals import TxType
 from custody.server.network.deposits import ChainSnapshot
 from custody.server.rules.ports import Clock
 from custody.server.store.models import ChainCoinRow, MovementRow, ProposalRow, table_of
-from custody.server.store.store import chunks
+from custody.server.store.store import rows_in
 
 
 class _Key(NamedTuple):
@@ -66,11 +66,8 @@ class MovementWriter:
         if not txids:
             return
         ours = select(MovementRow).where(MovementRow.chain == self.chain)
-        before = {
-            _Key(row.vault_id, row.txid): row
-            for some in chunks(txids)
-            for row in db.scalars(ours.where(MovementRow.txid.in_(some)))
-        }
+        rows = rows_in(db, ours, MovementRow.txid, txids)
+        before = {_Key(row.vault_id, row.txid): row for (row,) in rows}
         sums = self._sums(db, txids)
         heights = defaultdict[str, list[int]](list)
         for key in before.keys() | sums.keys():
@@ -124,8 +121,7 @@ class MovementWriter:
         ours = query.where(ChainCoinRow.chain == self.chain, ChainCoinRow.vault_id.is_not(None))
         return {
             _Key(vault_id, one): _Side(int(all_sats), int(mined_sats), at)
-            for some in chunks(txids)
-            for vault_id, one, all_sats, mined_sats, at in db.execute(ours.where(txid.in_(some)))
+            for vault_id, one, all_sats, mined_sats, at in rows_in(db, ours, txid, txids)
         }
 
     def _write(
@@ -137,11 +133,8 @@ class MovementWriter:
     ) -> None:
         for key in before.keys() - sums.keys():
             db.delete(before[key])
-        proposals = {
-            proposal.txid_expected: proposal
-            for some in chunks({key.txid for key in sums})
-            for proposal in db.scalars(select(ProposalRow).where(ProposalRow.txid_expected.in_(some)))
-        }
+        rows = rows_in(db, select(ProposalRow), ProposalRow.txid_expected, {key.txid for key in sums})
+        proposals = {proposal.txid_expected: proposal for (proposal,) in rows}
         for key, one in sums.items():
             proposal = proposals.get(key.txid)
             its_own = proposal if proposal is not None and proposal.vault_id == key.vault_id else None
@@ -218,10 +211,9 @@ def _spends(db: Session, chain: str, txids: Collection[str]) -> dict[str, set[st
     """By txid, the transactions whose coins it spends."""
     query = select(ChainCoinRow.spent_by, ChainCoinRow.txid).where(ChainCoinRow.chain == chain)
     spends = defaultdict[str, set[str]](set)
-    for some in chunks(txids):
-        for spender, spent in db.execute(query.where(ChainCoinRow.spent_by.in_(some))):
-            if spender is not None:
-                spends[spender].add(spent)
+    for spender, spent in rows_in(db, query, ChainCoinRow.spent_by, txids):
+        if spender is not None:
+            spends[spender].add(spent)
     return spends
 
 

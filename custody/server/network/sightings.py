@@ -40,7 +40,7 @@ from custody.server.store.models import (
     TokenBlockRow,
     VaultRow,
 )
-from custody.server.store.store import chunks
+from custody.server.store.store import rows_in
 from custody.server.vaults.stored import place_of
 from multisig import FeeRate, Psbt, Transaction
 
@@ -255,11 +255,7 @@ def without_final(db: Session, chain: str, txids: Collection[str]) -> set[str]:
         .join(VaultRow, VaultRow.id == ProposalRow.vault_id)
         .where(VaultRow.chain == chain, ProposalRow.final_tx.is_(None))
     )
-    return {
-        txid
-        for some in chunks(txids)
-        for txid in db.scalars(query.where(ProposalRow.txid_expected.in_(some)))
-    }
+    return {txid for (txid,) in rows_in(db, query, ProposalRow.txid_expected, txids)}
 
 
 def affected(db: Session, chain: str, snapshot: ChainSnapshot, *, reorganised: bool) -> list[ProposalRow]:
@@ -282,9 +278,8 @@ def affected(db: Session, chain: str, snapshot: ChainSnapshot, *, reorganised: b
     which.append(and_(ProposalRow.status == Status.PENDING.value, ProposalRow.trouble.is_not(None)))
     by_id = {proposal.id: proposal for each in which for proposal in db.scalars(on_chain.where(each))}
     by_id |= {proposal.id: proposal for proposal in _waiting_and_spent(db, snapshot)}
-    for some in chunks(spenders(snapshot)):
-        seen = on_chain.where(IS_ENDED, ProposalRow.txid_expected.in_(some))
-        by_id |= {proposal.id: proposal for proposal in db.scalars(seen)}
+    seen = rows_in(db, on_chain.where(IS_ENDED), ProposalRow.txid_expected, spenders(snapshot))
+    by_id |= {proposal.id: proposal for (proposal,) in seen}
     return in_order(db, by_id.values())
 
 
@@ -311,9 +306,8 @@ def coins_by_proposal(
         .order_by(ProposalInputRow.proposal_id, ProposalInputRow.input_index)
     )
     by_proposal: dict[str, list[ChainCoinRow | None]] = defaultdict(list)
-    for some in chunks(proposal_ids):
-        for place, coin in db.execute(query.where(ProposalInputRow.proposal_id.in_(some))):
-            by_proposal[place.proposal_id].append(coin)
+    for place, coin in rows_in(db, query, ProposalInputRow.proposal_id, proposal_ids):
+        by_proposal[place.proposal_id].append(coin)
     return by_proposal
 
 
@@ -329,10 +323,9 @@ def _waiting_and_spent(db: Session, snapshot: ChainSnapshot) -> Iterator[Proposa
         .join(ProposalInputRow, ProposalInputRow.proposal_id == ProposalRow.id)
         .where(ProposalRow.status == Status.PENDING.value)
     )
-    for some in chunks({txid for txid, _ in spent}):
-        for proposal, place in db.execute(query.where(ProposalInputRow.txid.in_(some))):
-            if (place.txid, place.vout) in spent:
-                yield proposal
+    for proposal, place in rows_in(db, query, ProposalInputRow.txid, {txid for txid, _ in spent}):
+        if (place.txid, place.vout) in spent:
+            yield proposal
 
 
 def observe(

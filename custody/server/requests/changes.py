@@ -21,7 +21,7 @@ from custody.server.errors import DatabaseUnavailable
 from custody.server.meters import Meters
 from custody.server.store import Store
 from custody.server.store.models import ProposalRow, RevisionRow, WorkspaceRow, table_of
-from custody.server.store.store import after_commit, before_commit, chunks
+from custody.server.store.store import after_commit, before_commit, rows_in
 
 # How often work is prepared outside the write lock. After that it is prepared inside, where nothing can
 # change.
@@ -132,11 +132,8 @@ def read_revision(db: Session, workspace_id: int) -> int:
 
 def read_revisions(db: Session, workspace_ids: Collection[int]) -> Mapping[int, int]:
     """By workspace; a workspace without a revision is left out."""
-    return {
-        revision.workspace_id: revision.number
-        for ids in chunks(workspace_ids)
-        for revision in db.scalars(select(RevisionRow).where(RevisionRow.workspace_id.in_(ids)))
-    }
+    rows = rows_in(db, select(RevisionRow), RevisionRow.workspace_id, workspace_ids)
+    return {revision.workspace_id: revision.number for (revision,) in rows}
 
 
 log = structlog.get_logger()

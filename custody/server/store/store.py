@@ -29,6 +29,7 @@ from sqlalchemy import (
     table,
     tuple_,
 )
+from sqlalchemy import Row as FoundRow
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import InstrumentedAttribute, Session
@@ -134,6 +135,14 @@ def chunks(values: Collection[Value]) -> Iterator[list[Value]]:
     ordered = sorted(values)
     for start in range(0, len(ordered), CHUNK):
         yield ordered[start : start + CHUNK]
+
+
+def rows_in(
+    db: Session, query: Select[*Row], column: SQLCoreOperations[Any], values: Collection[Any]
+) -> Iterator[FoundRow[*Row]]:
+    """What the query finds where the column has one of the values, in the order of their ``chunks``."""
+    for some in chunks(values):
+        yield from db.execute(query.where(column.in_(some)))
 
 
 # A primary key or a unique index: PostgreSQL's manual, Appendix A; https://sqlite.org/rescode.html.

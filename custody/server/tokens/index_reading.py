@@ -25,7 +25,7 @@ from custody.server.store.models import (
     TokenEffectRow,
     VaultRow,
 )
-from custody.server.store.store import chunks, going_on
+from custody.server.store.store import going_on, rows_in
 from custody.server.tokens.state import Cells
 from custody.server.tokens.status import token_families
 from custody.server.vaults.stored import address_script, vault_in
@@ -257,8 +257,7 @@ def _lists(
     book = select(AddressBookEntryRow.address, AddressBookEntryRow.name).where(
         AddressBookEntryRow.workspace_id == access.workspace_id
     )
-    parts = (book.where(AddressBookEntryRow.address.in_(some)) for some in chunks(addresses.values()))
-    names = {address: name for part in parts for address, name in db.execute(part)}
+    names = dict(rows_in(db, book, AddressBookEntryRow.address, addresses.values()))
     return {
         contract_id: [
             wire.ListedAddress(address=addresses[script], name=names.get(addresses[script], ""))

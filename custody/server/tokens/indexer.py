@@ -25,7 +25,7 @@ from custody.server.store.models import (
     TokenTransactionRow,
 )
 from custody.server.store.models.base import table_of
-from custody.server.store.store import chunks
+from custody.server.store.store import rows_in
 from custody.server.tokens.state import Cells, Published, joined, published_bytecode, split
 from multisig.errors import InvalidToken
 from multisig.script import ScriptKind, classify, parse_op_return
@@ -92,11 +92,7 @@ def proposed_deployments(db: Session, chain: str, txids: Collection[str]) -> fro
         .join(ContractRow, ContractRow.deploy_family_id == ProposalRow.family_id)
         .where(ContractRow.chain == chain)
     )
-    return frozenset(
-        txid
-        for some in chunks(txids)
-        for txid in db.scalars(query.where(ProposalRow.txid_expected.in_(some)))
-    )
+    return frozenset(txid for (txid,) in rows_in(db, query, ProposalRow.txid_expected, txids))
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from custody.server.store.models import (
     WebhookRow,
     WorkspaceRow,
 )
-from custody.server.store.store import chunks, gather
+from custody.server.store.store import chunks, gather, rows_in
 from custody.server.tokens.status import OF_CONTRACT, token_families
 
 WEBHOOK: Final = "webhook"
@@ -248,9 +248,8 @@ def tell_deposits(
     Coins of members' profiles are not notified: they do not concern the workspace.
     """
     of_vaults = [(kind, data) for kind, data in deposits if data["vault_id"] is not None]
-    places, workspaces = select(VaultRow.id, VaultRow.workspace_id), dict[str, int]()
-    for some in chunks({data["vault_id"] for _, data in of_vaults}):
-        workspaces |= dict(db.execute(places.where(VaultRow.id.in_(some))).all())
+    query = select(VaultRow.id, VaultRow.workspace_id)
+    workspaces = dict(rows_in(db, query, VaultRow.id, {data["vault_id"] for _, data in of_vaults}))
     own = _own(db, {data["txid"] for _, data in of_vaults})
     for kind, data in of_vaults:
         if (data["txid"], data["vault_id"]) not in own:
@@ -264,5 +263,4 @@ def _own(db: Session, txids: Collection[str]) -> set[tuple[str, str]]:
     query = select(ProposalRow.txid_expected, ProposalRow.vault_id).where(
         ProposalRow.profile_key_id.is_(None)
     )
-    rows = (db.execute(query.where(ProposalRow.txid_expected.in_(some))) for some in chunks(txids))
-    return {(txid, vault_id) for some in rows for txid, vault_id in some}
+    return {(txid, vault_id) for txid, vault_id in rows_in(db, query, ProposalRow.txid_expected, txids)}
