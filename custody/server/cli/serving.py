@@ -3,7 +3,7 @@
 import json
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -111,7 +111,7 @@ def _process(command: str, state: Path, metrics: str | None, *, works: bool) -> 
     """
     from custody.server.cli.logs import log_as_json, log_start, log_stop
     from custody.server.settings import Settings
-    from custody.server.web.listen import CannotListen, only_server
+    from custody.server.web.listen import CannotListen, ListenAddress, only_server, serving_metrics
 
     with refusals():
         settings = Settings(state=state)
@@ -121,8 +121,14 @@ def _process(command: str, state: Path, metrics: str | None, *, works: bool) -> 
         background = platform.background
         if background.has_embedded_chain and not (works and command == "serve"):
             raise CannotListen(_EMBEDDED, _SEVERAL)
-        lock = only_server(state) if background.has_embedded_chain else nullcontext()
-        with lock, _metrics(platform, metrics):
+        with ExitStack() as beside:
+            if background.has_embedded_chain:
+                beside.enter_context(only_server(state))
+            if metrics is not None:
+                meters = platform.services.store.meters
+                meters.watch_process()
+                serving = serving_metrics(ListenAddress.parse(metrics), meters.registry)
+                say(f"Metrics on {beside.enter_context(serving).url}/metrics")
             yield platform
         if background.is_outdated:
             fail("A newer version of the platform has migrated the database.", "Start that version.")
@@ -147,20 +153,6 @@ def _work(background: "Background") -> None:
         say("Working")
         while not (stopped.wait(1) or background.is_outdated):
             pass
-
-
-@contextmanager
-def _metrics(platform: "Platform", address: str | None) -> Iterator[None]:
-    if address is None:
-        yield
-        return
-    from custody.server.web.listen import ListenAddress, serving_metrics
-
-    meters = platform.services.store.meters
-    meters.watch_process()
-    with serving_metrics(ListenAddress.parse(address), meters.registry) as bound:
-        say(f"Metrics on {bound.url}/metrics")
-        yield
 
 
 @click.command("openapi")
