@@ -4,15 +4,17 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
+from pathlib import Path
 
 import pytest
+import structlog
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from custody.schemas.calls import CALLS
 from custody.server.app import Platform
-from custody.server.cli.serving import _metrics
+from custody.server.cli.serving import _process
 from custody.server.errors import DatabaseUnavailable
 from custody.server.meters import Meters
 from custody.server.metrics import StoredFigures
@@ -127,10 +129,17 @@ class TestTheListener:
             pytest.fail("it listens")
 
 
+@pytest.fixture
+def logging_as_it_was() -> Iterator[None]:
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.mark.usefixtures("logging_as_it_was")
 def test_a_server_tells_of_its_process_where_it_is_asked_to(
-    used: Desk, capsys: pytest.CaptureFixture
+    tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
-    with _metrics(used.world.platform, "127.0.0.1:0"):
+    with _process("serve", tmp_path, "127.0.0.1:0", works=True):
         (address,) = re.findall(
             r"^Metrics on http://127.0.0.1:(\d+)/metrics$", capsys.readouterr().out, re.MULTILINE
         )
@@ -138,7 +147,7 @@ def test_a_server_tells_of_its_process_where_it_is_asked_to(
         connection.request("GET", "/metrics")
         assert b"process_resident_memory_bytes" in connection.getresponse().read()
         connection.close()
-    with _metrics(used.world.platform, None):
+    with _process("serve", tmp_path, None, works=True):
         assert capsys.readouterr().out == ""
 
 
