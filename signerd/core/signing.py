@@ -82,15 +82,8 @@ def imported_snapshot(
         kind=TxType.SEND,
         status=ProposalStatus.PENDING,
         psbt=psbt,
-        recipients=(),
-        amounts=(),
-        op_return=None,
-        fee=0,
-        txid_expected="",
-        description="",
         created_by=imported.by,
         required=1 if pin is None else policy_threshold(pin.vault),
-        collected=0,
         imported=imported,
     )
 

@@ -117,15 +117,15 @@ class Snapshot:
     kind: TxType
     status: ProposalStatus
     psbt: bytes
-    recipients: tuple[str, ...]
-    amounts: tuple[int, ...]
-    op_return: str | None
-    fee: int
-    txid_expected: str
-    description: str
     created_by: str
     required: int
-    collected: int
+    collected: int = 0
+    recipients: tuple[str, ...] = ()
+    amounts: tuple[int, ...] = ()
+    op_return: str | None = None
+    fee: int = 0
+    txid_expected: str = ""
+    description: str = ""
     txid: str | None = None
     confirmations: int = 0
     replaces: str | None = None
