@@ -35,8 +35,8 @@ from signerd.journal.storage import (
     JOURNAL,
     LOCK,
     VERSION,
-    StateFolder,
     fault_of,
+    held,
     make_private,
     migrate,
 )
@@ -248,7 +248,7 @@ def _put(beside: Path, state: Path) -> None:
     state.parent.mkdir(parents=True, exist_ok=True)
     try:
         if state.exists():
-            with StateFolder.hold(state):
+            with held(state):
                 (state / LOCK).unlink()
                 beside.rename(state)
         else:

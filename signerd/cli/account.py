@@ -137,9 +137,9 @@ def _opened(desk: Desk, config: "Config | None" = None) -> "Iterator[tuple[Confi
     from signerd.account.config import find_config, load_config
     from signerd.app import DaemonDependencies, make_account
     from signerd.cli.foreground import opened_store
-    from signerd.journal.storage import StateFolder
+    from signerd.journal.storage import held
 
-    with StateFolder.hold(desk.state), asyncio.Runner() as runner:
+    with held(desk.state), asyncio.Runner() as runner:
         config = config or load_config(find_config(desk.state))
         account = make_account(config, opened_store(config, desk.state, desk.answers), DaemonDependencies())
         try:

@@ -120,9 +120,9 @@ def verify(desk: Desk) -> None:
 @asking
 def begin_anew(desk: Desk) -> None:
     """Begin with an empty journal, where the old one is lost or was set aside as damaged."""
-    from signerd.journal.storage import StateFolder, start_over
+    from signerd.journal.storage import held, start_over
 
-    with StateFolder.hold(desk.state):
+    with held(desk.state):
         desk.tell(
             "What was signed before will be unknown here: a payment that was made already is not recognised."
         )

@@ -29,7 +29,7 @@ from signerd.core.states import network_words, state_words
 from signerd.daemon.service import Daemon
 from signerd.errors import AlreadyConfigured, ConfigInvalid, ConfigMissing
 from signerd.feed import alongside
-from signerd.journal.storage import StateFolder, make_private
+from signerd.journal.storage import held, make_private
 from signerd.loopback.serve import serving
 from signerd.notifying.notifier import notifying
 from signerd.service.supervised import Supervisor
@@ -43,7 +43,7 @@ _QUIET_SECONDS = 3600.0
 def run_daemon(state: Path, answers: Prompter, *, as_json: bool) -> None:
     """Until Ctrl-C or SIGTERM. Raises SignerdError."""
     supervisor = Supervisor.taken(os.environ, os.getpid())
-    with StateFolder.hold(state):
+    with held(state):
         config = load_config(find_config(state))
         store = opened_store(config, state, answers)
         asyncio.run(_serve(config, state, store, _log_json if as_json else _log_text, supervisor))

@@ -3,6 +3,6 @@ transaction.
 """
 
 from signerd.journal.journal import Journal
-from signerd.journal.storage import StateFolder
+from signerd.journal.storage import held
 
-__all__ = ["Journal", "StateFolder"]
+__all__ = ["Journal", "held"]

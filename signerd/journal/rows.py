@@ -296,10 +296,12 @@ def vault_of(descriptor: str, network: Network) -> Vault:
 def read_pinned_codes(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
     """By vault id, the codes of all vaults ever pinned under it, unpinned ones included."""
     codes_by_vault: dict[str, set[str]] = {}
-    for row in connection.execute("SELECT subject, facts FROM audit WHERE kind = 'pinned'"):
-        codes_by_vault.setdefault(row["subject"], set()).add(json.loads(row["facts"])["code"])
-    for row in connection.execute("SELECT vault_id, code FROM pins"):
-        codes_by_vault.setdefault(row["vault_id"], set()).add(row["code"])
+    query = (
+        "SELECT subject, json_extract(facts, '$.code') FROM audit WHERE kind = 'pinned' "
+        "UNION SELECT vault_id, code FROM pins"
+    )
+    for vault_id, code in connection.execute(query):
+        codes_by_vault.setdefault(vault_id, set()).add(code)
     return {vault_id: frozenset(codes) for vault_id, codes in codes_by_vault.items()}
 
 

@@ -13,13 +13,12 @@ import errno
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Mapping
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from custody.common.private_files import NO_LINK, PRIVATE_FILE, folder_fault, sync_folder, take, write_private
 from multisig import Network
@@ -303,49 +302,35 @@ def _aside(folder: Path, now: datetime, why: str) -> JournalCorrupted:
 LOCK = "lock"
 
 
-@dataclass(frozen=True)
-class StateFolder:
-    """A folder held exclusively until ``release`` or the end of the process."""
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """The state folder, created or checked, is held exclusively during the body, or until the process ends.
 
-    path: Path
-    _lock: int
-
-    @classmethod
-    def hold(cls, path: Path) -> Self:
-        """Create or check the folder and take its lock.
-
-        Raises:
-            UnsafeFolder: a symbolic link, another owner, or open to others. AlreadyRunning: another daemon
-            holds it.
-            JournalUnwritable: it cannot be created.
-        """
-        make_private(path)
-        try:
-            lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | NO_LINK, PRIVATE_FILE)
-        except OSError as error:
-            raise UnsafeFolder(f"{path / LOCK} cannot be opened: {error.strerror}") from error
+    Raises:
+        UnsafeFolder: a symbolic link, another owner, or open to others. AlreadyRunning: another daemon holds
+        it.
+        JournalUnwritable: it cannot be created.
+    """
+    make_private(path)
+    try:
+        lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | NO_LINK, PRIVATE_FILE)
+    except OSError as error:
+        raise UnsafeFolder(f"{path / LOCK} cannot be opened: {error.strerror}") from error
+    try:
         try:
             take(lock)
         except OSError:
-            os.close(lock)
             raise AlreadyRunning(f"another signerd works on {path}") from None
-        return cls(path, lock)
-
-    def release(self) -> None:
-        os.close(self._lock)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self.release()
+        yield
+    finally:
+        os.close(lock)
 
 
 def make_private(path: Path) -> None:
     """Create the folder, or accept an existing one that only we can access.
 
     Raises:
-        UnsafeFolder, JournalUnwritable: as ``StateFolder.hold``.
+        UnsafeFolder, JournalUnwritable: as ``held``.
     """
     try:
         fault = folder_fault(path)

@@ -5,7 +5,7 @@ import pytest
 from firmware_bridge import Registration, RegistrationFile
 from signerd.app import REGISTRATIONS_FILE, DaemonDependencies, open_daemon
 from signerd.errors import RegistrationsUnreadable
-from signerd.journal.storage import StateFolder
+from signerd.journal.storage import held
 from tests.support.daemons import MemoryStore, make_config
 from tests.support.fake_platform import FakePlatform
 from tests.support.wallets import ALICE, make_vault
@@ -16,7 +16,7 @@ CODE = make_vault().verification_code
 
 
 async def opened(state):
-    with StateFolder.hold(state):
+    with held(state):
         async with open_daemon(
             make_config(),
             state,

@@ -14,7 +14,7 @@ from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement, RulesInvalid
-from signerd.journal import StateFolder
+from signerd.journal import held
 from tests.support.daemons import MemoryStore, approve, hurried_sleep, make_config, prepare, until_state
 from tests.support.desk import CLAIM, VAULT, VAULT_ID, make_pin, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
@@ -46,7 +46,7 @@ async def daemon_under(
     outside = DaemonDependencies(
         transport=platform.transport, bridge=bridge, now=clock, jitter=lambda: 0.5, sleep=hurried_sleep
     )
-    with StateFolder.hold(state):
+    with held(state):
         async with open_daemon(make_config(**config), state, MemoryStore(), outside) as daemon:
             await daemon.sign_in(EMAIL, PASSWORD)
             yield daemon, platform, bridge
@@ -103,7 +103,7 @@ async def test_s26_rules_are_the_quorums_whatever_the_platform_calls_it(tmp_path
     outside = DaemonDependencies(
         transport=platform.transport, bridge=FakeBridge(), now=clock, sleep=hurried_sleep
     )
-    with StateFolder.hold(state):
+    with held(state):
         async with open_daemon(make_config(), state, MemoryStore(), outside) as daemon:
             assert daemon.journal.rules.sections() == {VAULT_ID: frozenset({code})}
             assert "rule-vault-ask-always" in (await daemon.proposal("p-2")).to_acknowledge

@@ -15,7 +15,7 @@ from multisig import DerivationPath, Network
 from signerd.app import DaemonDependencies, _turn, open_daemon
 from signerd.daemon.service import Daemon
 from signerd.errors import DeviceError
-from signerd.journal import StateFolder
+from signerd.journal import held
 from tests.conformance.rigs import Rig, make_rig, plugged_in, replace_deadlines, short_folder
 from tests.support.daemons import MemoryStore, make_config
 from tests.support.fake_platform import FakePlatform
@@ -43,7 +43,7 @@ async def bridged_daemon(endpoint: Endpoint, state: Path, platform: FakePlatform
             )
         )
         outside = DaemonDependencies(transport=platform.transport, bridge=bridge)
-        stack.enter_context(StateFolder.hold(state))
+        stack.enter_context(held(state))
         yield await stack.enter_async_context(open_daemon(make_config(), state, MemoryStore(), outside))
 
 

@@ -18,7 +18,7 @@ from signerd.core.states import State
 from signerd.core.values import SigningLimits
 from signerd.daemon.runner import KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS
 from signerd.daemon.service import Daemon
-from signerd.journal import Journal, StateFolder
+from signerd.journal import Journal, held
 from signerd.runtime import FaultPoint, no_fault
 from tests.support.desk import CLAIM, NETWORK, VAULT_ID, make_pin, own_keys, snapshot_of, spend
 from tests.support.fake_platform import EMAIL, PASSWORD, URL, FakePlatform
@@ -96,7 +96,7 @@ async def daemon_at(
         sleep=sleep,
     )
     kept = MemoryStore() if store is None else store
-    with StateFolder.hold(state):
+    with held(state):
         async with open_daemon(config or make_config(), state, kept, outside) as daemon:
             if sign_in and kept.kept is None:
                 await daemon.sign_in(EMAIL, PASSWORD)

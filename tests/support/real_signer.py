@@ -12,7 +12,7 @@ from multisig import Network
 from signerd.app import DaemonDependencies, open_daemon
 from signerd.daemon import vaults
 from signerd.daemon.service import Daemon
-from signerd.journal import StateFolder
+from signerd.journal import held
 from tests.conformance.rigs import Rig, plugged_in
 from tests.support.custody import Desk
 from tests.support.daemons import MemoryStore, make_config, until
@@ -42,7 +42,7 @@ async def signer(
         )
         transport = httpx.ASGITransport(desk.world.platform.asgi, client=("192.0.2.9", 50_000))
         outside = DaemonDependencies(transport=transport, bridge=bridge, sleep=sleep)
-        stack.enter_context(StateFolder.hold(state))
+        stack.enter_context(held(state))
         daemon = await stack.enter_async_context(
             open_daemon(make_config(), state, store or MemoryStore(), outside)
         )

@@ -13,7 +13,7 @@ import pytest
 from signerd.backup.restoring import BESIDE, restore
 from signerd.core.audit import first_fault
 from signerd.errors import BackupUnreadable, FolderNotEmpty
-from signerd.journal import StateFolder
+from signerd.journal import held
 from tests.support.backups import NOON, backup_of, open_one, remembering, write_last_entry
 from tests.support.forked import in_child
 
@@ -79,7 +79,7 @@ def test_a_folder_in_use_is_left_alone(state, tmp_path, name):
 def test_an_empty_folder_with_a_lock_is_taken_and_a_held_one_is_not(state, tmp_path):
     new = tmp_path / "new"
     backup = backup_of(state)
-    with StateFolder.hold(new), pytest.raises(Exception, match="another signerd works on"):
+    with held(new), pytest.raises(Exception, match="another signerd works on"):
         restore(backup, new, accept)
     assert restore(backup, new, accept)
     assert (new / "journal.sqlite3").exists()

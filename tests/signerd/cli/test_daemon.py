@@ -21,7 +21,7 @@ from signerd.core.audit import Note
 from signerd.core.values import SigningLimits
 from signerd.endpoint import socket_path
 from signerd.errors import JournalUnwritable
-from signerd.journal import Journal, StateFolder
+from signerd.journal import Journal, held
 from signerd.service.supervised import Supervisor
 from signerd.shapes import AuditReport
 from tests.signerd.loopback.test_routes import STATUS
@@ -131,7 +131,7 @@ def test_a_wrong_passphrase_stops_before_anything_is_served(state):
 
 
 def test_while_a_folder_is_held_nothing_else_works_on_it(state):
-    with StateFolder.hold(state):
+    with held(state):
         for command in (["run"], ["login"], ["logout"]):
             assert signerd(*command, state=state, typed="phrase\n").status == Exit.STATE
 

@@ -13,7 +13,7 @@ from signerd.daemon import reports as history
 from signerd.daemon.reports import audit_entries, verified
 from signerd.daemon.views import audit_report
 from signerd.feed import SingleFlight
-from signerd.journal import Journal, StateFolder
+from signerd.journal import Journal, held
 from tests.support.desk import NETWORK
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 def journal(tmp_path_factory):
     folder = tmp_path_factory.mktemp("chain") / "s"
     folder.mkdir(mode=0o700)
-    with StateFolder.hold(folder), Journal(folder, network=NETWORK, limits=SigningLimits()) as open_journal:
+    with held(folder), Journal(folder, network=NETWORK, limits=SigningLimits()) as open_journal:
         for n in range(40):
             open_journal.note(
                 Note("pinned" if n % 2 else "signed-in", f"subject-{n}", {"place": n, "Who": "Álice%_"})

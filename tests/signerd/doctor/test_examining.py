@@ -12,7 +12,7 @@ from signerd.doctor import machine, platform
 from signerd.doctor.examining import examine
 from signerd.doctor.finding import DoctorFinding, DoctorOutcome, Installation, well
 from signerd.errors import SecretsLocked
-from signerd.journal.storage import StateFolder
+from signerd.journal.storage import held
 from signerd.udev import rules
 from tests.support.served import make_outer, served_daemon
 
@@ -77,7 +77,7 @@ def test_a_check_that_hangs_keeps_no_other_waiting_and_is_told_of(installation):
 
 def test_l12_a_folder_that_others_can_enter_or_another_daemon_holds(installation):
     assert platform.folder(installation).outcome is DoctorOutcome.WELL
-    with StateFolder.hold(installation.state):
+    with held(installation.state):
         assert platform.daemon(installation).outcome is DoctorOutcome.TROUBLE
     assert platform.daemon(installation).outcome is DoctorOutcome.NOTE
     assert platform.journal(installation).outcome is DoctorOutcome.NOTE

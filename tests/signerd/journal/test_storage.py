@@ -27,8 +27,8 @@ from signerd.journal.storage import (
     CHECKED,
     JOURNAL,
     VERSION,
-    StateFolder,
     check_whole,
+    held,
     open_journal,
     start_over,
 )
@@ -276,16 +276,17 @@ def test_a_journal_that_another_program_holds_is_not_taken_for_damaged(
 
 def test_two_daemons_on_one_folder_cannot_start(tmp_path: Path) -> None:
     path = tmp_path / "state"
-    with StateFolder.hold(path):
+    with held(path):
         with pytest.raises(AlreadyRunning):
-            StateFolder.hold(path)
+            held(path).__enter__()
         other = (
-            "from pathlib import Path; from signerd.journal import StateFolder; "
-            f"StateFolder.hold(Path({str(path)!r}))"
+            "from pathlib import Path; from signerd.journal import held; "
+            f"held(Path({str(path)!r})).__enter__()"
         )
         second = subprocess.run([sys.executable, "-c", other], capture_output=True, text=True, check=False)
         assert "AlreadyRunning" in second.stderr
-    StateFolder.hold(path).release()
+    with held(path):
+        pass
 
 
 def test_l12_a_folder_open_to_others_and_a_link_in_its_or_the_locks_place_are_refused(tmp_path: Path) -> None:
@@ -295,8 +296,9 @@ def test_l12_a_folder_open_to_others_and_a_link_in_its_or_the_locks_place_are_re
     (tmp_path / "locked" / "lock").symlink_to(tmp_path / "elsewhere")
     for name, words in (("open", "755"), ("link", "link"), ("locked", "")):
         with pytest.raises(UnsafeFolder) as refused:
-            StateFolder.hold(tmp_path / name)
+            held(tmp_path / name).__enter__()
         assert words in str(refused.value)
-    with StateFolder.hold(tmp_path / "a" / "b") as made:
-        assert stat.S_IMODE(made.path.stat().st_mode) == 0o700
-        assert stat.S_IMODE((made.path / "lock").stat().st_mode) == 0o600
+    made = tmp_path / "a" / "b"
+    with held(made):
+        assert stat.S_IMODE(made.stat().st_mode) == 0o700
+        assert stat.S_IMODE((made / "lock").stat().st_mode) == 0o600
