@@ -13,11 +13,10 @@ from signerd.client.flow import Granted, store_token, stored_token
 from signerd.client.waiting import DaemonClient, EventSubscription
 
 if TYPE_CHECKING:
-    from signerd.client.awaiting import AsyncDaemonClient, AsyncFollowing
+    from signerd.client.awaiting import AsyncDaemonClient
 
 __all__ = [
     "AsyncDaemonClient",
-    "AsyncFollowing",
     "DaemonClient",
     "EventSubscription",
     "Granted",

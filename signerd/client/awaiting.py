@@ -9,7 +9,7 @@ from typing import Self
 
 import httpx
 
-from custody.common.exchange import Awaiting, HttpReply, HttpRequest
+from custody.common.exchange import Awaiting, HttpReply
 from custody.common.transports import message, no_answer, perform
 from signerd.api.account import EventsApi
 from signerd.asking import DaemonAddress, address_of, failure, refusal
@@ -45,11 +45,27 @@ class AsyncDaemonClient(LoopbackApi, Awaiting[DaemonAddress]):
     async def aclose(self) -> None:
         await self._http.aclose()
 
-    def follow(self, *, after: int | None = None, subject: str | None = None) -> "AsyncFollowing":
-        """What happens after the position ``after`` (None: from now on). Use the answer as an async context
-        manager.
+    @contextlib.asynccontextmanager
+    async def follow(
+        self, *, after: int | None = None, subject: str | None = None
+    ) -> AsyncIterator[AsyncIterator[Happened | None]]:
+        """What happens after the position ``after`` (None: from now on), on a connection of its own. The
+        events, their end, and what is raised are those of ``EventSubscription``.
         """
-        return AsyncFollowing(self.address, EventsApi.follow.request(self.address, after, subject))
+        request = EventsApi.follow.request(self.address, after, subject)
+        async with _async_connection(self.address) as http, contextlib.AsyncExitStack() as stack:
+            with _translated(self.address):
+                answer = await http.send(message(request), stream=True)
+                stack.push_async_callback(answer.aclose)
+                if answer.is_error:
+                    raise refusal(HttpReply(answer.status_code, answer.headers, await answer.aread()))
+            yield self._events(answer)
+
+    async def _events(self, answer: httpx.Response) -> AsyncIterator[Happened | None]:
+        with _translated(self.address):
+            async for line in answer.aiter_lines():
+                if is_news(line):
+                    yield event(line, is_plain=self.address.is_plain)
 
     async def changes(self, subject: str) -> AsyncGenerator[None, None]:
         """As ``DaemonClient.changes``."""
@@ -66,38 +82,6 @@ class AsyncDaemonClient(LoopbackApi, Awaiting[DaemonAddress]):
             except BROKEN as error:
                 trouble = error
             await self._sleep(patience.pause(trouble))
-
-
-class AsyncFollowing:
-    """An open stream on a connection of its own. Yields, ends and raises as ``Following``; leave it to stop
-    it.
-    """
-
-    def __init__(self, address: DaemonAddress, request: HttpRequest) -> None:
-        self._address = address
-        self._request = request
-        self._exit = contextlib.AsyncExitStack()
-
-    async def __aenter__(self) -> Self:
-        http = await self._exit.enter_async_context(_async_connection(self._address))
-        async with self._exit:
-            with _translated(self._address):
-                self._answer = await http.send(message(self._request), stream=True)
-                self._exit.push_async_callback(self._answer.aclose)
-                if self._answer.is_error:
-                    said = await self._answer.aread()
-                    raise refusal(HttpReply(self._answer.status_code, self._answer.headers, said))
-            self._exit = self._exit.pop_all()
-        return self
-
-    async def __aexit__(self, *_exc: object) -> None:
-        await self._exit.aclose()
-
-    async def __aiter__(self) -> AsyncIterator[Happened | None]:
-        with _translated(self._address):
-            async for line in self._answer.aiter_lines():
-                if is_news(line):
-                    yield event(line, is_plain=self._address.is_plain)
 
 
 @contextlib.contextmanager
