@@ -132,12 +132,12 @@ class Follower:
         self.state.reachable, self.state.trouble = False, sentence
 
     async def _read_workspaces(self) -> None:
-        person = await self.platform.user()
-        self.troubles.report(WORKSPACES, _left_out("workspace", person.workspaces.unreadable))
+        _user_id, listed = await self.platform.user()
+        self.troubles.report(WORKSPACES, _left_out("workspace", listed.unreadable))
         network = self.journal.network.api_name
         self.state.workspaces = tuple(
             workspace
-            for workspace in person.workspaces.items
+            for workspace in listed.items
             if workspace.network == network and (not self.only or workspace.id in self.only)
         )
 
@@ -202,7 +202,7 @@ class Follower:
 
     async def _read_all(self, workspace_id: int) -> bool:
         """Whether the person is a member, after reading the whole list. Raises PlatformError, SignedOut."""
-        seen = (await self.platform.user()).workspaces
+        _user_id, seen = await self.platform.user()
         workspace = next((each for each in seen.items if each.id == workspace_id), None)
         if workspace is None and seen.unreadable:
             raise PlatformAnswersWrongly("the platform shows a workspace that cannot be read")

@@ -20,6 +20,7 @@ from custody.common.exchange import HttpRequest
 from custody.common.text import foreign, plain, said
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.errors import ErrorCode
+from custody.schemas.history import VaultMovement
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest, signed_host
 from custody.schemas.proposals import Proposal, SignPsbtRequest, SignPsbtResponse
 from custody.schemas.vaults import Vault
@@ -27,9 +28,7 @@ from signerd.account.wire import (
     MOST_LISTED,
     TOO_LONG,
     Entries,
-    HistoryPage,
     Listed,
-    PlatformPerson,
     PlatformWorkspace,
     claim_of,
     entries,
@@ -173,7 +172,8 @@ class PlatformClient:
         return signed_host(self._client.core.base_url)
 
     @translated
-    async def user(self) -> PlatformPerson:
+    async def user(self) -> tuple[int, Listed[PlatformWorkspace]]:
+        """As ``read_person``."""
         return await self._client.run(read_person(self._client.core))
 
     @translated
@@ -285,8 +285,10 @@ class PlatformClient:
     @translated
     async def movements(
         self, workspace: PlatformWorkspace, vault_id: str, query: dict[str, str | int | None]
-    ) -> HistoryPage:
-        """A page of a vault's movements; ``query``: the parameters of ``vault-history``."""
+    ) -> tuple[Listed[VaultMovement], str | None]:
+        """A page of a vault's movements, and where the next one begins; ``query``: the parameters of
+        ``vault-history``.
+        """
         core = self._client.core
         parameters = {"workspace_id": workspace.id, "vault_id": vault_id, **query}
         request = core.build("GET", "/api/v1/vault-history", query=parameters)

@@ -194,20 +194,14 @@ def entries(core: Core, request: HttpRequest) -> Plan[Entries | None]:
     return Entries(tuple(body), etag, len(reply.content))
 
 
-@dataclass(frozen=True)
-class HistoryPage:
-    """``next``: where the next page begins; None at the end."""
-
-    listed: Listed[VaultMovement]
-    next: str | None
-
-
 _NEXT: TypeAdapter[str | None] = TypeAdapter(CursorText | None)
 
 
-def history_page(core: Core, request: HttpRequest, most: int) -> Plan[HistoryPage]:
-    """Up to ``most`` movements, parsed one by one. Raises what the client raises; BadAnswer for a malformed
-    page.
+def history_page(
+    core: Core, request: HttpRequest, most: int
+) -> Plan[tuple[Listed[VaultMovement], str | None]]:
+    """Up to ``most`` movements, parsed one by one, and where the next page begins; None at the end. Raises
+    what the client raises; BadAnswer for a malformed page.
     """
     reply = yield from call(core, request, repeatable=True)
     body = lenient_json(reply)
@@ -218,7 +212,7 @@ def history_page(core: Core, request: HttpRequest, most: int) -> Plan[HistoryPag
     except ValidationError:
         raise BadAnswer(f"{request.path}: its next_cursor is malformed") from None
     listed = read_each(body["movements"][:most], "txid", VaultMovement, lambda shape: shape)
-    return HistoryPage(listed, following)
+    return listed, following
 
 
 def lenient_json(reply: HttpReply) -> Any:
@@ -282,14 +276,8 @@ MOST_WORKSPACES = 100
 _UUID: TypeAdapter[int] = TypeAdapter(Int64)
 
 
-@dataclass(frozen=True)
-class PlatformPerson:
-    user_id: int
-    workspaces: Listed[PlatformWorkspace]
-
-
-def read_person(core: Core) -> Plan[PlatformPerson]:
-    """Raises what the client raises; BadAnswer without an id."""
+def read_person(core: Core) -> Plan[tuple[int, Listed[PlatformWorkspace]]]:
+    """The user's id and workspaces. Raises what the client raises; BadAnswer without an id."""
     reply = yield from call(core, core.build("GET", "/api/v1/get-user-info"), repeatable=True)
     body = lenient_json(reply)
     try:
@@ -312,7 +300,7 @@ def read_person(core: Core) -> Plan[PlatformPerson]:
     # Of workspaces with the same id the first counts.
     once = {workspace.id: workspace for workspace in reversed(listed.items)}
     more = (_TOO_MANY,) if len(infos) > MOST_WORKSPACES else ()
-    return PlatformPerson(user_id, Listed(tuple(reversed(once.values())), (*listed.unreadable, *more)))
+    return user_id, Listed(tuple(reversed(once.values())), (*listed.unreadable, *more))
 
 
 _TOO_MANY = UnreadableEntry(

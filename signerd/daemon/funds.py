@@ -122,13 +122,13 @@ async def vault_movements(
         "label": search.strip() or None,
     }
     async with _in_time():
-        page = await daemon.platform.movements(_workspace(daemon, vault_id), vault_id, query)
+        listed, following = await daemon.platform.movements(_workspace(daemon, vault_id), vault_id, query)
     return VaultMovements(
         vault_id=vault_id,
         network=str(daemon.journal.network),
-        movements=tuple(_view(daemon, one, pin) for one in page.listed.items),
-        next=page.next,
-        left_out=len(page.listed.unreadable),
+        movements=tuple(_view(daemon, one, pin) for one in listed.items),
+        next=following,
+        left_out=len(listed.unreadable),
     )
 
 

@@ -409,7 +409,8 @@ class Daemon:
         """Raises SignedOut; leaves of PlatformError."""
         if not self.account.signed_in.is_set():
             raise SignedOut("you are not signed in to the platform")
-        return (await self.platform.user()).user_id
+        user_id, _workspaces = await self.platform.user()
+        return user_id
 
     async def settings(self) -> SettingsView:
         return settings_view(self.state, self.config, self.account, self.journal)

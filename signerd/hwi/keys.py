@@ -3,7 +3,6 @@
 import re
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from multisig import (
@@ -158,18 +157,8 @@ _KEY = re.compile(r"\[([0-9a-fA-F]{8}(?:/[0-9]+['hH]?)*)\]([0-9A-Za-z]+)((?:/[0-
 _PUBLIC_KEY = re.compile(r"0[23][0-9a-f]{64}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class KeyAt:
-    """One key of one address. ``origin``: with the full path to it."""
-
-    origin: KeyOrigin
-    public_key: bytes
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """Its chain and index."""
-        chain, index = self.origin.path.indexes[-2:]
-        return chain, index
+# One key of one address: its origin with the full path to it, and the public key.
+KeyAt = tuple[KeyOrigin, bytes]
 
 
 def address(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, str]:
@@ -228,22 +217,23 @@ def _key(expression: str, network: Network) -> KeyAt:
     whole = KeyOrigin(origin.fingerprint, origin.path / below)
     if len(whole.path) < 2 or any(index >= HARDENED for index in whole.path.indexes[-2:]):
         raise HwiError("a key of the descriptor has no chain and index")
-    return KeyAt(whole, public_key)
+    return whole, public_key
 
 
 def _single(daemon: DaemonClient, chosen: Chosen, key: KeyAt) -> dict[str, str]:
-    if str(key.origin.fingerprint) != chosen.fingerprint:
+    origin, public_key = key
+    if str(origin.fingerprint) != chosen.fingerprint:
         raise HwiError("Descriptor fingerprint does not match device")
-    return _of_path(daemon, chosen, key.origin.path, key.public_key)
+    return _of_path(daemon, chosen, origin.path, public_key)
 
 
 def _quorum(
     daemon: DaemonClient, network: Network, threshold: int, keys: Sequence[KeyAt], *, is_sorted: bool
 ) -> dict[str, str]:
-    """Matched by the whole script."""
-    public_keys = [key.public_key for key in keys]
+    """Matched by the whole script, at the place of the first key."""
+    public_keys = [public_key for _origin, public_key in keys]
     script = multisig_script(threshold, sorted(public_keys) if is_sorted else public_keys)
-    expected, (chain, index) = encode_address(p2wsh(script), network), keys[0].place
+    expected, (chain, index) = encode_address(p2wsh(script), network), keys[0][0].path.indexes[-2:]
     for vault in daemon.vaults():
         if vault.pinned and _whole(vault, network).address(chain, index) == expected:
             return confirmed(daemon.show_vault_address(vault.vault_id, chain=chain, index=index), expected)

@@ -87,8 +87,8 @@ async def test_f_of_workspaces_without_number_the_first_are_followed(prepared, p
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         assert [workspace.id for workspace in daemon.follower.state.workspaces] == [1]
-        person = await daemon.platform.user()
-        assert len(person.workspaces.items) == MOST_WORKSPACES
+        _user_id, listed = await daemon.platform.user()
+        assert len(listed.items) == MOST_WORKSPACES
         assert any("workspaces, and is read so far" in note for note in (await daemon.status()).notes)
 
 
