@@ -99,10 +99,10 @@ class CoreBackend:
         (block_hash,) = self._node.hashes_at([height])
         if block_hash is None:
             return None
-        at, block_time = self._node.header(block_hash)
-        if at != height:
+        ref = self._node.header(block_hash)
+        if ref.height != height:
             raise garbled("another height")
-        return BlockRef(height, block_hash, block_time)
+        return ref
 
     def outputs_to(self, scripts: Collection[bytes], *, since_height: int = 0) -> tuple[FoundOutput, ...]:
         wanted = frozenset(scripts)
@@ -122,7 +122,14 @@ class CoreBackend:
             if "being indexed" in answer.message:
                 raise ChainUnavailable("The node is still indexing its newest block. Ask again.")
             return None
-        return self._read_transaction(txid, self._node.value(answer, "getrawtransaction"))
+        fields = object_of(self._node.value(answer, "getrawtransaction"))
+        transaction = transaction_of(fields.get("hex"), txid)
+        if fields.get("blockhash") is None:
+            return ChainTransaction(transaction, None)
+        if not fields.get("confirmations"):
+            # Its block is on a branch that lost.
+            return None
+        return ChainTransaction(transaction, self._node.header(hash_of(fields["blockhash"])))
 
     def data_at(self, height: int, prefix: bytes) -> DataBlock | None:
         ref = self.block_at(height)
@@ -175,20 +182,6 @@ class CoreBackend:
             else coin
             for coin in coins
         )
-
-    # One transaction
-
-    def _read_transaction(self, txid: str, answer: Any) -> ChainTransaction | None:
-        fields = object_of(answer)
-        transaction = transaction_of(fields.get("hex"), txid)
-        if fields.get("blockhash") is None:
-            return ChainTransaction(transaction, None)
-        if not fields.get("confirmations"):
-            # Its block is on a branch that lost.
-            return None
-        block_hash = hash_of(fields["blockhash"])
-        height, block_time = self._node.header(block_hash)
-        return ChainTransaction(transaction, BlockRef(height, block_hash, block_time))
 
     def _refused(self, transaction: Transaction, reason: str) -> Outcome:
         """The node forgets a confirmed transaction whose outputs are spent, and calls its inputs missing."""

@@ -177,10 +177,10 @@ class BlockFollower:
         anchor, relevant = self._node.scan(history.scripts, first, last)
         if self._hashes.get(last, anchor) != anchor:
             raise _moved()
-        for height, block_hash in sorted((self._node.header(each)[0], each) for each in relevant):
-            if not first <= height <= last:
+        for block in sorted(map(self._node.header, relevant), key=lambda each: each.height):
+            if not first <= block.height <= last:
                 raise ChainUnavailable("The node's scan found a block outside of what it was asked to scan.")
-            history.connect(height, self._node.block(block_hash))
+            history.connect(block.height, self._node.block(block.hash))
         history.read_to(last, anchor)
 
 

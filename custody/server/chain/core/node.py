@@ -98,7 +98,7 @@ class Node:
         self.network = network
         self._rpc = rpc
         self._name = f"The {network.value} node"
-        self._headers: BoundedCache[str, tuple[int, int]] = BoundedCache(KEPT_HEADERS)
+        self._headers: BoundedCache[str, BlockRef] = BoundedCache(KEPT_HEADERS)
 
     def ask(self, *calls: RpcCall) -> tuple[Any, ...]:
         """The answers, each a JSON value or Failed, of a node that is the right one and up to date."""
@@ -124,14 +124,15 @@ class Node:
             for answer in answers
         )
 
-    def header(self, block_hash: str) -> tuple[int, int]:
-        """Height and time of a block, whichever branch it is on."""
+    def header(self, block_hash: str) -> BlockRef:
+        """The block, whichever branch it is on."""
         known = self._headers.get(block_hash)
         if known is not None:
             return known
         (answer,) = self.ask(RpcCall("getblockheader", (block_hash,)))
         header = self.value(answer, "getblockheader")
-        return self._headers.keep(block_hash, (count_in(header, "height"), count_in(header, "time")))
+        ref = BlockRef(count_in(header, "height"), block_hash, count_in(header, "time"))
+        return self._headers.keep(block_hash, ref)
 
     def block(self, block_hash: str) -> RawBlock:
         (answer,) = self.ask(RpcCall("getblock", (block_hash, 0)))

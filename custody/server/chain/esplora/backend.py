@@ -163,14 +163,10 @@ class EsploraBackend:
         raise ChainUnavailable("The explorer contradicts itself at every read.")
 
     def _ask(self, scripts: list[bytes], tip: BlockRef) -> dict[bytes, ScriptHistory]:
-        def ask(script: bytes) -> ScriptHistory:
-            return self._histories.ask(script, tip)
-
-        if len(scripts) <= 1:
-            return {script: ask(script) for script in scripts}
         with ThreadPoolExecutor(self._pace.parallel, thread_name_prefix="esplora") as threads:
             try:
-                return dict(zip(scripts, threads.map(ask, scripts), strict=True))
+                histories = threads.map(lambda script: self._histories.ask(script, tip), scripts)
+                return dict(zip(scripts, histories, strict=True))
             except BaseException:
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
