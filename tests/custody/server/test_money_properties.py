@@ -526,7 +526,7 @@ class Money(RuleBasedStateMachine):
 
     def _has_mined_rival(self, fact: Fact) -> bool:
         spends = [self.desk.chain.spender(outpoint) for outpoint in fact.inputs]
-        return any(spend and spend.height is not None and spend.txid != fact.txid for spend in spends)
+        return any(spend and spend.block is not None and spend.txid != fact.txid for spend in spends)
 
     def _is_gone(self, outpoint: OutPoint) -> bool:
         """Its transaction left the chain and the mempool, or another transaction spends it."""
