@@ -64,13 +64,9 @@ class BlockStore:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All of it or nothing, on disk when the block ends."""
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
+        with self._db:
+            self._db.execute("BEGIN IMMEDIATE")
             yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
 
     def add(self, block_hash: bytes, raw: bytes) -> None:
         """Append a block; its parent was appended before it."""
