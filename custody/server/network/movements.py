@@ -138,23 +138,22 @@ class MovementWriter:
         for key, one in sums.items():
             proposal = proposals.get(key.txid)
             its_own = proposal if proposal is not None and proposal.vault_id == key.vault_id else None
-            values = _values(one, its_own)
-            known, block = before.get(key), snapshot.block_at(one.height)
-            if block is not None or known is None or known.height != one.height:
-                # Otherwise its block is an old one, and stands in its row.
-                values["block_hash"] = None if block is None else block.hash
-                values["mined_at"] = None if block is None else datetime.fromtimestamp(block.time, UTC)
-            if known is None:
+            row, block = before.get(key), snapshot.block_at(one.height)
+            if row is None:
                 # What never changes: a transaction is proposed before it is on the chain.
-                row = MovementRow(vault_id=key.vault_id, txid=key.txid, chain=self.chain, **values)
+                row = MovementRow(vault_id=key.vault_id, txid=key.txid, chain=self.chain)
                 row.psbt_id, row.first_seen_at = None if its_own is None else its_own.id, self.clock()
-                row.place = row.balance_sats = None
                 db.add(row)
-                continue
-            for name, value in values.items():
-                setattr(known, name, value)
+            if block is not None or row.height != one.height:
+                # Otherwise its block is an old one, and stands in its row.
+                row.block_hash = None if block is None else block.hash
+                row.mined_at = None if block is None else datetime.fromtimestamp(block.time, UTC)
+            # A later rescan beyond the gap may find more coins, which can also change the kind.
+            row.kind, row.height = _kind(one, its_own).value, one.height
+            row.received_sats, row.sent_sats = one.received, one.sent
+            row.amount_sats = one.received - one.sent
             if one.height is None:
-                known.place = known.balance_sats = None
+                row.place = row.balance_sats = None
         db.flush()
 
     def _carry_on(self, db: Session, vault_id: str, height: int) -> None:
@@ -180,19 +179,6 @@ class MovementWriter:
         ]
         if changed:
             db.connection().execute(_PLACED, changed)
-
-
-def _values(one: _Sums, proposal: ProposalRow | None) -> dict[str, Any]:
-    """The columns that may change: a later rescan beyond the gap may find more coins, which can also change
-    the kind.
-    """
-    return {
-        "kind": _kind(one, proposal).value,
-        "received_sats": one.received,
-        "sent_sats": one.sent,
-        "amount_sats": one.received - one.sent,
-        "height": one.height,
-    }
 
 
 def _kind(one: _Sums, proposal: ProposalRow | None) -> MovementKind:
