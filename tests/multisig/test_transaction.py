@@ -181,17 +181,6 @@ def test_bip143(vector):
     assert checked
 
 
-@pytest.mark.parametrize(
-    "vector", official("bip143.json", lambda vector: "unsigned_transaction_hex" in vector)
-)
-def test_bip143_transactions(vector):
-    unsigned = Transaction.parse(bytes.fromhex(vector["unsigned_transaction_hex"]), witness=False)
-    signed = Transaction.parse(bytes.fromhex(vector["signed_transaction_hex"]))
-    assert signed.serialize().hex() == vector["signed_transaction_hex"]
-    assert unsigned.serialize().hex() == vector["unsigned_transaction_hex"]
-    assert len(unsigned.outputs) == len(signed.outputs)
-
-
 @pytest.mark.parametrize("index", [-1, 1])
 def test_no_such_input(index):
     with pytest.raises(InvalidTransaction):

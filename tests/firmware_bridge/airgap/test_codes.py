@@ -14,7 +14,6 @@ from firmware_bridge.airgap import (
     OtherTransfer,
     PictureFormat,
     Scanner,
-    TooMuchForCodes,
     Transfer,
     bbqr,
     draw,
@@ -101,11 +100,6 @@ def test_one_round_of_a_series_is_the_file_again(series, room):
     assert max(map(len, texts)) <= room
     assert len(set(texts)) == len(texts)
     assert file_of("\n".join(texts).encode()) == FILE
-
-
-def test_too_much_for_a_series():
-    with pytest.raises(TooMuchForCodes):
-        series_of(bytes(range(256)) * 2_000, Content.PSBT, CodeSeries.UR, 154)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ back.
 import pytest
 
 from firmware_bridge import airgap
-from firmware_bridge.airgap import CodeSeries, Content, Scanner, card, handoff, series_of, ur
+from firmware_bridge.airgap import CodeSeries, Content, card, handoff, series_of
 from firmware_bridge.errors import WrongDevice
 from multisig import Psbt, PsbtTooLarge, finalise, signer_progress
 from tests.support.airgap import SEED, VAULT, CardDevice
@@ -51,29 +51,6 @@ def test_one_card_for_all_signers(tmp_path):
     both = read(second, signer=BOB.fingerprint)
     assert both == read(second)
     assert finalise(both, VAULT)
-
-
-def test_a_round_of_bbqr():
-    device = enrolled()
-    shown = device.sign_codes(in_codes(CodeSeries.BBQR))
-    scanner = Scanner()
-    assert [scanner.add(text).complete for text in shown][-1]
-    signed = airgap.take_signed(scanner.result, PSBT, VAULT, SEED.fingerprint)
-    assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
-
-
-def test_a_round_of_ur():
-    device = enrolled()
-    assembler = ur.UrAssembler()
-    # Every third picture is missed.
-    seen = (text for number, text in enumerate(in_codes(CodeSeries.UR)) if number % 3)
-    assert any(assembler.add(text).complete for text in seen)
-    scanner = Scanner()
-    for text in ur.split(device.sign_bytes(assembler.result.data), max_fragment=100):
-        if scanner.add(text).complete:
-            break
-    signed = airgap.take_signed(scanner.result, PSBT, VAULT, SEED.fingerprint)
-    assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
 
 
 def test_p10_a_transaction_that_no_device_takes_is_not_written(monkeypatch):

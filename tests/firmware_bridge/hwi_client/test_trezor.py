@@ -64,21 +64,6 @@ def sign_args(psbt, policy=VAULT, payments=None):
 # PIN
 
 
-async def test_a_locked_device_asks_for_nothing_by_itself():
-    async with trezor(pin=PIN) as (device, endpoint):
-        person = knows_pin(device)
-        for op, args in (
-            ("fingerprint", {}),
-            ("xpubs", {"paths": [ACCOUNT]}),
-            ("sign", sign_args(wallets.make_spend(VAULT))),
-            ("sign_message", {"text": "hi", "path": f"{ACCOUNT}/0/0"}),
-            ("show_address", {"policy": policy_args(VAULT), "chain": 0, "index": 0}),
-        ):
-            assert await fails(endpoint, op, args, person=person) == ("locked", "the device asks for its PIN")
-        assert (await drive(endpoint, "probe", person=person)).obstacle == "locked"
-        assert person.asked == []
-
-
 @pytest.mark.parametrize("typed", ["", "12a4", "0", "1" * 51])
 async def test_an_invalid_pin_never_reaches_the_device(typed):
     async with trezor(pin=PIN) as (_device, endpoint):

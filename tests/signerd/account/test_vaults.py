@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from multisig.descriptor import with_checksum
 from signerd.account.vaults import RECORD, pin, pinnable, require_code, seen_vaults
 from signerd.core.audit import Note
 from signerd.core.values import Pin, SigningLimits, VaultClaim
@@ -75,12 +74,6 @@ def test_each_vault_has_an_account_of_its_own(journal: Journal) -> None:
 
 
 # --- our key (S15), repeated keys (S17) ---------------------------------------------------------------------
-
-
-def test_s17_keys_in_a_fixed_order_are_no_vault_of_ours(journal: Journal) -> None:
-    shown(journal, with_checksum(VAULT.descriptor.partition("#")[0].replace("sortedmulti", "multi")))
-    with pytest.raises(VaultDiffers):
-        pinnable(journal, "vault-2")
 
 
 def test_s16_a_record_that_contradicts_its_descriptor_is_not_pinned(journal: Journal) -> None:

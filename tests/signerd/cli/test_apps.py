@@ -64,16 +64,6 @@ def test_the_person_sees_what_is_asked_types_the_code_and_takes_rights_away(daem
     assert f"revoked {revoked['revoked']}" in signerd("apps", "--all", state=daemon.state).out
 
 
-@pytest.mark.parametrize(
-    ("options", "typed", "status"), [(["--refuse"], "", Exit.OK), ([], "No\n", Exit.DECLINED)]
-)
-def test_the_person_refuses(daemon, options, typed, status):
-    pairing = ask(daemon)
-    ended = signerd("pair", *options, state=daemon.state, typed=typed)
-    assert (ended.status, ended.out.splitlines()[-1]) == (status, "Refused.")
-    assert collect(daemon, pairing).state == "refused"
-
-
 def test_l13_a_yes_is_taken_back_until_the_app_has_its_token(daemon):
     pairing = ask(daemon, "Late")
     ended = signerd("pair", "--code", pairing.code, state=daemon.state)

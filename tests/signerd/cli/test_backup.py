@@ -83,20 +83,6 @@ def test_a_passphrase_that_anybody_tries_first_is_refused_in_words(state, tmp_pa
     assert "fewer than 10 characters" in refused.err
 
 
-def test_a_no_and_a_folder_in_use_change_nothing(state, tmp_path):
-    """With a key: to work a passphrase out takes a second each time."""
-    identity, file, new = x25519.Identity.generate(), tmp_path / "b.age", tmp_path / "new"
-    (tmp_path / "key").write_text(str(identity))
-    make = ("backup", str(file), "--recipient", str(identity.to_public()))
-    restore = ("restore", str(file), "--identity", str(tmp_path / "key"))
-    assert signerd(*make, state=state).status == Exit.OK
-    assert signerd(*restore, state=new, typed="n\n").status == Exit.DECLINED
-    assert not new.exists()
-    used = signerd(*restore, state=state, typed="y\n")
-    assert (used.status, "is in use" in used.err) == (Exit.STATE, True)
-    assert signerd(*make, state=state).status == Exit.STATE
-
-
 def test_it_is_printed_or_written_beside_a_daemon_and_without_one(state, tmp_path):
     out = tmp_path / "kit.html"
     with open_one(state):

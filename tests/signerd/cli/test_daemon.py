@@ -23,13 +23,11 @@ from signerd.endpoint import socket_path
 from signerd.errors import JournalUnwritable
 from signerd.journal import Journal, held
 from signerd.service.supervised import Supervisor
-from signerd.shapes import AuditReport
-from tests.signerd.loopback.test_routes import STATUS
 from tests.support.command import signerd
 from tests.support.daemons import MemoryStore, hurried_sleep, make_config
 from tests.support.desk import NETWORK
 from tests.support.fake_platform import EMAIL, URL
-from tests.support.served import make_outer, served_daemon, served_script
+from tests.support.served import make_outer, served_daemon
 
 CONFIG = """network = "regtest"
 [platform]
@@ -112,14 +110,6 @@ def test_f_a_daemon_that_was_suspended_goes_on_and_its_folder_was_held(state):
         assert program.wait(20) == 0
 
 
-def test_l12_run_refuses_a_folder_that_is_not_ours_alone(state, tmp_path):
-    link = tmp_path / "link"
-    link.symlink_to(state)
-    assert signerd("run", state=link).status == Exit.STATE
-    state.chmod(0o750)
-    assert signerd("run", state=state).status == Exit.STATE
-
-
 def test_a_wrong_passphrase_stops_before_anything_is_served(state):
     from custody.common.session_store import SECRETS_FILE
     from signerd.account.secrets import file_store
@@ -181,13 +171,6 @@ async def test_f_a_daemon_that_can_no_longer_write_stops_with_the_reason(state, 
         )
     assert said[-1] == ("signerd", "state", "stops")
     assert not socket_path(state).exists()
-
-
-def test_with_a_daemon_the_daemon_is_asked(tmp_path):
-    broken = AuditReport(entries=7, head="00", at=3, fault="entry 3 was changed")
-    with served_script(tmp_path / "t", status=STATUS, verify_audit=broken) as daemon:
-        ended = signerd("audit", "verify", state=daemon.state)
-        assert (ended.status, "entry 3 was changed" in ended.out) == (Exit.AUDIT, True)
 
 
 def test_p42_what_was_done_to_the_chain_is_named_and_left_as_it_is(prepared):

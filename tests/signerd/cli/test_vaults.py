@@ -8,7 +8,7 @@ from custody.common.terminal import Exit
 from firmware_bridge.airgap import EnrolmentForm, enrolment_text
 from multisig import Network, Profile, encode_address, profile_account_path
 from signerd.core.audit import Note
-from signerd.core.values import OwnKey, VaultClaim
+from signerd.core.values import OwnKey
 from tests.support.command import signerd
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys, spend
 from tests.support.served import served_daemon
@@ -23,16 +23,6 @@ def desk(new_desk):
     assert signerd("register", "--yes", state=new_desk.state).status == Exit.OK
     new_desk.until(lambda: bool(new_desk.service.journal.claims()))
     return new_desk
-
-
-def first_on(policy, index: int) -> str:
-    """What stands where a person compares: as the device writes it, then the network's own form and why."""
-    script = policy.script_pubkey(0, index)
-    screen = encode_address(script, Network.TESTNET4)
-    return (
-        f"{screen} ({policy.address(0, index)} elsewhere: "
-        "most devices write regtest's addresses in testnet's form)"
-    )
 
 
 def test_an_unpinned_vault_is_shown_with_what_people_compare(desk):
@@ -110,17 +100,6 @@ def test_s16_a_change_is_shown_and_only_the_old_code_ends_the_alarm(desk, outer)
     assert signerd("pin", VAULT_ID, "--code", CODE, state=desk.state).status == Exit.OK
 
 
-def test_a_vault_that_cannot_be_read_shows_why_and_cannot_be_pinned(desk):
-    claim = VaultClaim("v-1", 1, "\x1b[2J\u202eevil\nPINNED", "wsh(nothing)")
-    desk.on_loop(desk.service.journal.learn, claim)
-    text = signerd("vaults", state=desk.state).out
-    assert "not readable" in text
-    assert not {"\x1b", "\u202e"} & set(text)
-    ended = signerd("pin", "v-1", "--code", CODE, state=desk.state)
-    assert ended.status == Exit.NOT_DECIDED
-    assert not any(vault["pinned"] for vault in signerd("vaults", "--json", state=desk.state).json)
-
-
 PROFILE_KEY = ALICE.origin_key(profile_account_path(NETWORK))
 PROFILE = Profile(NETWORK, PROFILE_KEY)
 
@@ -160,15 +139,3 @@ def test_addresses_of_a_vault_and_of_the_profile(two_accounts):
     ).json
     assert [one["address"] for one in found["addresses"]] == [VAULT.address(1, 0)]
     assert PROFILE.address(0, 0) in signerd("addresses", "profile", state=two_accounts.state).out
-
-
-@pytest.mark.parametrize(("whose", "policy"), [(VAULT_ID, VAULT), ("profile", PROFILE)])
-def test_the_device_shows_one(two_accounts, outer, whose, policy):
-    ended = signerd("addresses", whose, "--show", "2", state=two_accounts.state)
-    assert ended.status == Exit.OK
-    assert outer.bridge.shown == [policy.address(0, 2)]
-    told, same, _rest = ended.out.partition("Your device shows the same address")
-    assert same
-    assert f"It must be {first_on(policy, 2)}" in told
-    assert ended.out.endswith(f"Your device shows the same address: {first_on(policy, 2)}.\n")
-    assert signerd("addresses", whose, "--show", "2", "--json", state=two_accounts.state).json["index"] == 2

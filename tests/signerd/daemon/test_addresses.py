@@ -51,14 +51,6 @@ async def daemon(prepared: Path, platform: FakePlatform, bridge: FakeBridge) -> 
 # --- without a device ---------------------------------------------------------------------------------------
 
 
-async def test_a_pinned_vaults_addresses_are_derived_here(daemon):
-    page = await vaults.vault_addresses(daemon, VAULT_ID, 1, 7, 3)
-    assert [(one.chain, one.index, one.address) for one in page.addresses] == [
-        (1, index, VAULT.address(1, index)) for index in (7, 8, 9)
-    ]
-    assert (page.vault_id, page.name, page.network, page.fault) == (VAULT_ID, "Treasury", "regtest", None)
-
-
 async def test_the_chain_has_an_end(daemon):
     page = await vaults.profile_addresses(daemon, 0, MAX_INDEX, 5)
     assert [one.index for one in page.addresses] == [MAX_INDEX]

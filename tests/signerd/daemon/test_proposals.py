@@ -7,12 +7,11 @@ from dataclasses import replace
 import pytest
 
 from custody.schemas.proposals import ProposalStatus, TroubleKind
-from firmware_bridge import DeviceState
 from multisig import ChangeTo, Psbt, build_psbt, sats
 from signerd.core.states import State
 from signerd.core.values import Trouble
 from signerd.daemon.service import Daemon
-from tests.support.daemons import MemoryStore, approve, daemon_at, some_rounds, submits, until, until_state
+from tests.support.daemons import MemoryStore, daemon_at, some_rounds, submits, until, until_state
 from tests.support.desk import VAULT, snapshot_of, spend
 from tests.support.examples import examples
 from tests.support.fake_platform import problem
@@ -102,23 +101,6 @@ async def test_every_move_of_a_proposal_reaches_its_followers(daemon, platform):
         ("state", "confirmed"),
         ("info", "Signatures: 2 of 2; confirmations: 2."),
     ]
-
-
-async def test_two_proposals_go_to_the_device_one_after_the_other(prepared, platform, bridge):
-    platform.proposals["p-2"] = snapshot_of(spend(n_inputs=1), "p-2")
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        for psbt_id in ("p-1", "p-2"):
-            await until_state(daemon, psbt_id, State.WAITING_PERSON)
-        bridge.state = DeviceState.LOCKED
-        for psbt_id in ("p-1", "p-2"):
-            await approve(daemon, psbt_id)
-        bridge.becomes(DeviceState.READY)
-        await until_state(daemon, "p-1", State.SUBMITTED)
-        # p-2 spends a coin of p-1: approved while that was unsigned, it is asked about once more (S25, S6).
-        await until_state(daemon, "p-2", State.WAITING_PERSON)
-        assert (await daemon.proposal("p-2")).to_acknowledge == ("conflict",)
-        await submits(daemon, "p-2", "conflict")
-        assert bridge.asked == 2
 
 
 async def test_a_decline_waits_for_the_platform_and_survives_a_restart(prepared, platform, bridge):

@@ -13,7 +13,7 @@ from multisig.tokens import encode_payload, token_script, token_words
 from signerd.account.vaults import SeenVault
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.values import Decline, Record
+from signerd.core.values import Record
 from signerd.daemon import views
 from signerd.daemon.proposal_views import proposal_line, proposal_view
 from signerd.daemon.views import (
@@ -115,14 +115,6 @@ def test_a_second_payload_is_told_in_no_tokens_decimals():
     assert view.money is not None
     tokens = [found.token for found in view.money.data]
     assert [(token.proven, len(token.listed)) for token in tokens] == [(True, 1), (False, 0)]
-
-
-def test_a_line_of_the_list_says_what_the_whole_says():
-    snapshot = snapshot_of(spend())
-    record = Record(snapshot, State.DECLINED, "t", decline=Decline("no"), reason="Declined: no")
-    line = proposal_line(record, review(snapshot, review_context()), NETWORK)
-    whole = proposal_view(record, review(snapshot, review_context()), NETWORK)
-    assert line.model_dump() == {name: getattr(whole, name) for name in type(line).model_fields}
 
 
 def test_s13_a_line_says_what_a_proven_token_does_and_nothing_of_another():

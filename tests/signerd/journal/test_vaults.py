@@ -4,13 +4,9 @@
 
 from dataclasses import replace
 
-import pytest
-
-from signerd.core.events import JudgeAgain, Level, Notify
-from signerd.core.states import State
+from signerd.core.events import JudgeAgain
 from signerd.journal import Journal
-from tests.signerd.journal.test_journal import HONEST
-from tests.support.desk import CLAIM, VAULT_ID, judge_again
+from tests.support.desk import CLAIM
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
 
 FOREIGN = replace(CLAIM, descriptor=make_vault((ALICE, BOB, MALLORY)).descriptor)
@@ -19,20 +15,6 @@ WEAKER = replace(CLAIM, descriptor=make_vault(threshold=1).descriptor, threshold
 
 def kinds(journal: Journal) -> list[str]:
     return [entry.note.kind for entry in journal.audit()]
-
-
-@pytest.mark.parametrize("claim", [FOREIGN, replace(CLAIM, signers=4), replace(CLAIM, descriptor="nonsense")])
-def test_s16_a_change_is_recorded_told_and_refuses(journal: Journal, claim) -> None:
-    """Of any part: which parts there are is `core/test_claims.py`'s."""
-    journal.poll(HONEST)
-    learnt = journal.learn(claim)
-    told = [news for news in learnt if isinstance(news, Notify)]
-    assert (told[0].psbt_id, told[0].level) == (VAULT_ID, Level.ALARM)
-    assert journal.changes_of(journal.pin(VAULT_ID))
-    assert kinds(journal).count("vault-changed") == 1
-    judge_again(journal)
-    assert journal.record("p-1").state is State.REFUSED
-    assert "vault-alarm" in {verdict.name for verdict in journal.review("p-1").refusals}
 
 
 def test_s16_each_distinct_change_is_an_alarm_once(journal: Journal) -> None:

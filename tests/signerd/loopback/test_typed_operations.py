@@ -7,10 +7,8 @@ import re
 from typing import Any
 
 from firmware_bridge import Bridge, DeviceState, Question
-from signerd import shapes
 from signerd.endpoint import PREFIX
 from signerd.loopback.answers import ROUTES
-from signerd.loopback.binding import BODY, arguments
 from tests.support.daemons import daemon_at, prepare
 from tests.support.desk import VAULT, VAULT_ID
 from tests.support.fake_bridge import FakeBridge
@@ -34,12 +32,6 @@ MAY_ASK = {
     ("POST", "/vaults/{vault_id}/addresses/show"): {"show_address"},
     ("POST", "/profile/addresses/show"): {"show_address"},
 }
-# What a caller may write in their own words, and where it goes: to the platform, to the person's own pages,
-# to the device that asked for it, or against a code of ours. None of it reaches a device as a command or as
-# something to sign.
-FREE_TEXT = {"email", "password", "code", "reason", "descriptor", "answer", "exports", "signature"}
-# Of movements, to the platform.
-FREE_TEXT |= {"cursor", "search"}
 
 
 class Watched:
@@ -61,36 +53,6 @@ def methods(of: type) -> set[str]:
 
 def test_l5_the_daemon_knows_typed_operations_only():
     assert methods(Bridge) == LOOKING | ASKING | {"fingerprint", "xpub"}
-
-
-def texts_of(shape: Any, found: set[str]) -> set[str]:
-    """The names of fields whose text no pattern or list bounds."""
-    for name, schema in shape.get("properties", {}).items():
-        for one in (schema, *schema.get("anyOf", ()), schema.get("items", {})):
-            if one.get("type") == "string" and not {"pattern", "enum", "const"} & set(one):
-                found.add(name)
-    for inner in shape.get("$defs", {}).values():
-        texts_of(inner, found)
-    return found
-
-
-def test_l5_no_row_takes_a_command_a_path_or_a_text_for_a_device():
-    taken: set[str] = set()
-    for row in ROUTES:
-        if not row.path.startswith(
-            ("/devices", "/registration", "/vaults", "/profile", "/questions", "/accounts")
-        ):
-            continue
-        for one in arguments(row):
-            schema = one.adapter.json_schema()
-            if one.place == BODY:
-                texts_of(schema, taken)
-            else:
-                bounded = schema if "type" in schema else schema["anyOf"][0]
-                listed = bounded["type"] == "integer" or "enum" in bounded or bounded.get("format") == "date"
-                if not listed and bounded.get("pattern") != shapes.ID_PATTERN:
-                    taken.add(one.name)
-    assert taken <= FREE_TEXT
 
 
 def filled(path: str, device_id: str) -> str:

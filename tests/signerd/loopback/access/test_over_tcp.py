@@ -86,22 +86,6 @@ def test_l14_a_preflight_is_answered_for_a_site_that_was_let_in_alone(port):
     assert port.daemon.service.calls == []
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
-def test_l9_a_simple_form_post_changes_nothing_with_the_cookie_or_without(port, kind):
-    body, path = b'{"reason": "x"}', "/v1/proposals/p-1/reject"
-    simple = {"Content-Type": kind}
-    assert port.ask("POST", path, simple, body).status == 401
-    riding = {
-        **simple,
-        "Cookie": f"signerd-session={port.secret()}",
-        "Origin": "http://127.0.0.1:1",
-        "Sec-Fetch-Site": "same-site",
-    }
-    assert port.ask("POST", path, riding, body).status == 403
-    assert port.ask("POST", path, {**simple, **port.by_the_page()}, body).status == 422
-    assert port.daemon.service.calls == []
-
-
 def test_l10_a_secret_in_an_address_is_not_read(port):
     secret = port.secret()
     for query in (

@@ -16,7 +16,7 @@ from tests.support.daemons import approve, until_state
 from tests.support.desk import spend
 from tests.support.paged import Markup, paged
 from tests.support.ur_keys import account_of, animated
-from tests.support.wallets import ALICE, BOB
+from tests.support.wallets import ALICE
 
 pytestmark = pytest.mark.anyio
 
@@ -66,15 +66,6 @@ async def test_s34_codes_are_put_together_beside_the_daemons_loop(approved, monk
     assert len(threads) == 1 + len(texts)
     assert threading.current_thread() not in threads
     await until_state(approved.daemon, "p-1", State.SUBMITTED)
-
-
-async def test_s19_an_altered_answer_says_why_in_the_forms_own_place(approved):
-    _page, psbt = await given(approved)
-    for text in ("", "no psbt", BOB.sign(psbt).to_base64(), psbt.to_base64(), "B$ZP0200AAAAAAAA"):
-        answer = await approved.post("/answers", answer=text)
-        assert answer.status_code == 409, text[:20]
-        assert answer.headers["HX-Retarget"] == "find .problem"
-    assert approved.daemon.journal.record("p-1").state is State.EXPORTED
 
 
 PSBT = spend()

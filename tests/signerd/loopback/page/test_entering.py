@@ -3,7 +3,6 @@
 import pytest
 
 from signerd.errors import NotAllowed
-from signerd.loopback.access.gates import LASTING_NAMES
 from tests.signerd.loopback.access.test_sessions import Clock
 from tests.support.ported import ported, secret_in
 
@@ -31,35 +30,6 @@ def test_a_code_becomes_a_session_that_no_other_site_gets(port):
     assert answer.headers["cache-control"] == "no-store"
     assert "location" not in answer.headers
     assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Origin": "https://evil.example"},
-        {"Origin": "http://localhost:1"},
-        {"Origin": "null", "Sec-Fetch-Dest": "iframe"},
-        {"Origin": "null", "Sec-Fetch-Dest": "empty"},
-        {"Host": "evil.example"},
-    ],
-    ids=str,
-)
-def test_l4_another_site_cannot_enter_and_voids_no_code(port, headers):
-    code = port.entry()
-    for _ in range(10):
-        assert port.enter(code, headers).status == 403
-    assert port.enter(code).status == 200
-
-
-@pytest.mark.parametrize("name", [*LASTING_NAMES, "fedcba9876543210.localhost"])
-def test_l16_a_form_without_an_origin_does_not_reach_the_code_of_the_person(port, name):
-    """Another site's, in a frame with a sandbox or from a document of its own making."""
-    code = port.entry()
-    for _ in range(10):
-        answer = port.enter("AAAAA-AAAAA", {"Host": f"{name}:{port.number}", **WINDOW})
-        assert answer.status in {403, 404}
-        assert b"this code is wrong" not in answer.body
-    assert port.enter(code).status == 200
 
 
 @pytest.mark.parametrize(

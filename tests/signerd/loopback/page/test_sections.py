@@ -4,9 +4,7 @@ import pytest
 
 from signerd.core.audit import Note
 from signerd.shapes import AuditReport
-from tests.support.daemons import until
-from tests.support.fake_platform import EMAIL, OTP, PASSWORD
-from tests.support.paged import Markup, paged
+from tests.support.paged import paged
 from tests.support.served import Scripted
 
 pytestmark = pytest.mark.anyio
@@ -52,17 +50,3 @@ async def test_settings_say_what_is_lowered_and_what_is_never_signed(desk):
     )
     assert "10,000,000 sats" in words
     assert str(desk.daemon.state) in words
-
-
-async def test_l10_signing_out_and_in_with_the_second_factor_and_no_secret_comes_back(desk):
-    assert (await desk.post("/settings/sign-out")).status_code == 200
-    await until(lambda: not desk.daemon.account.signed_in.is_set())
-    desk.platform.two_factor = True
-    first = await desk.post("/settings/sign-in", email=EMAIL, password=PASSWORD)
-    assert first.status_code == 200
-    assert PASSWORD not in first.text
-    code = Markup(first.text).by_id("account")
-    # News does not take away the field that a code is being typed into.
-    assert (await desk.browser.get(code.attributes["hx-get"])).status_code == 204
-    second = await desk.post("/settings/code", code=OTP)
-    assert f"Signed in as {EMAIL}" in " ".join(Markup(second.text).by_id("account").words.split())
