@@ -61,7 +61,13 @@ def verify_transaction(transaction: Transaction, spent: Sequence[TxOut]) -> None
     outputs = [pbk.TransactionOutput(pbk.ScriptPubkey(out.script_pubkey), int(out.amount)) for out in spent]
     precomputed = pbk.script.PrecomputedTransactionData(native, outputs)
     for index, out in enumerate(spent):
-        _verify_input(native, precomputed, index, out)
+        script, flags = pbk.ScriptPubkey(out.script_pubkey), pbk.ScriptVerificationFlags.ALL
+        try:
+            valid = script.verify(int(out.amount), native, precomputed, index, flags)
+        except pbk.ScriptVerifyException as error:
+            raise InvalidSpend(str(error), index) from error
+        if not valid:
+            raise InvalidSpend("the script does not allow this spend", index)
 
 
 def consensus(transaction: Transaction, spent: Sequence[TxOut]) -> str | None:
@@ -71,21 +77,6 @@ def consensus(transaction: Transaction, spent: Sequence[TxOut]) -> str | None:
     except InvalidSpend as error:
         return str(error)
     return None
-
-
-def _verify_input(
-    native: "pbk.Transaction", precomputed: "pbk.script.PrecomputedTransactionData", index: int, out: TxOut
-) -> None:
-    import pbk
-
-    script = pbk.ScriptPubkey(out.script_pubkey)
-    flags = pbk.ScriptVerificationFlags.ALL
-    try:
-        valid = script.verify(int(out.amount), native, precomputed, index, flags)
-    except pbk.ScriptVerifyException as error:
-        raise InvalidSpend(str(error), index) from error
-    if not valid:
-        raise InvalidSpend("the script does not allow this spend", index)
 
 
 def _guard(transaction: Transaction, spent: Sequence[TxOut]) -> None:

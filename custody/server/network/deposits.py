@@ -65,21 +65,13 @@ def take_snapshot(
     for _ in range(MAX_READS):
         tip = backend.tip()
         fork = fork_of(backend, sorted(known_blocks.items(), reverse=True), tip)
-        outputs = _outputs(backend, known, new, fork)
+        outputs = (*backend.outputs_to(known, since_height=fork + 1), *backend.outputs_to(new - known))
         outputs += _settled(backend, waiting, {output.outpoint for output in outputs})
         above = range(max(fork + 1, tip.height - KEPT_BLOCKS + 1), tip.height + 1)
         blocks = tuple(block for block in map(backend.block_at, above) if block is not None)
         if backend.tip() == tip:
             return ChainSnapshot(tip, fork, blocks, outputs)
     raise ChainUnavailable("The chain backend changes its tip during each read.")
-
-
-def _outputs(
-    backend: ChainBackend, known: frozenset[bytes], new: frozenset[bytes], fork: int
-) -> tuple[FoundOutput, ...]:
-    if fork < 0:
-        return backend.outputs_to(known | new)
-    return (*backend.outputs_to(known, since_height=fork + 1), *backend.outputs_to(new - known))
 
 
 def _settled(
