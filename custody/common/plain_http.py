@@ -171,8 +171,9 @@ class KeptConnections:
     def close(self) -> None:
         """Ends the idle connections; one in use ends with its exchange. Safe to repeat."""
         self._closed = True
-        for connection in self._idle:
-            connection.close()
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
 
 
 def _is_readable(line: Socket) -> bool:
