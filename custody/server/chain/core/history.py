@@ -113,14 +113,18 @@ class BlockFollower:
 
     def _settle(self, tip: BlockRef) -> None:
         """Roll back to the last block that is still on the best chain, and read the hashes up to the tip."""
-        if self._hashes and (max(self._hashes) > tip.height or self._hashes.get(tip.height) != tip.hash):
-            self._undo(self._fork())
-        self._remember(tip)
-
-    def _fork(self) -> int | None:
-        heights = sorted(self._hashes, reverse=True)
-        both = zip(heights, self._node.hashes_at(heights), strict=True)
-        return next((height for height, block_hash in both if block_hash == self._hashes[height]), None)
+        last = max(self._hashes, default=None)
+        if last == tip.height and self._hashes[last] == tip.hash:
+            return
+        kept = range(max(0, tip.height - KEPT_HASHES + 1), tip.height + 1)
+        heights = sorted({*self._hashes, *kept})
+        hashes = dict(zip(heights, self._node.hashes_at(heights), strict=True))
+        if hashes[tip.height] != tip.hash:
+            raise _moved()
+        fork = max((height for height, each in self._hashes.items() if hashes[height] == each), default=None)
+        if fork != last:
+            self._undo(fork)
+        self._hashes = {height: each for height in kept if (each := hashes[height]) is not None}
 
     def _undo(self, fork: int | None) -> None:
         if fork is None:
@@ -131,24 +135,6 @@ class BlockFollower:
         for history in (self.history, self._backfill):
             if history is not None and history.next > fork + 1:
                 history.rollback(fork, self._hashes[fork])
-
-    def _remember(self, tip: BlockRef) -> None:
-        kept = range(max(0, tip.height - KEPT_HASHES + 1), tip.height + 1)
-        new = [height for height in kept if height not in self._hashes]
-        if new:
-            # The last known block first and the tip last: if both are right, so is every one between.
-            known = [max(self._hashes)] if self._hashes else []
-            hashes = self._node.hashes_at([*known, *new])
-            if hashes[-1] != tip.hash or [self._hashes[height] for height in known] != list(
-                hashes[: len(known)]
-            ):
-                raise _moved()
-            self._hashes |= {
-                height: each
-                for height, each in zip(new, hashes[len(known) :], strict=True)
-                if each is not None
-            }
-        self._hashes = {height: self._hashes[height] for height in kept}
 
     def _advance(self, history: ScannedHistory, tip: BlockRef, deadline: float) -> None:
         if not history.scripts and history.next <= tip.height:
