@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from device_simulators.panel import ask_person
+from firmware_bridge.hwi_client.ledger import link
 from firmware_bridge.hwi_client.ledger.app import Loading
 from multisig import Psbt, multisig_account_path, profile_account_path
 from tests.conformance import rigs
@@ -101,6 +102,25 @@ def told_of(step, caller, do=lambda: None):
 
     caller.on_step = listen
     return told
+
+
+async def test_another_program_in_the_middle_is_noticed_long_before_a_persons_deadline(monkeypatch):
+    """The app drops our command for the other one's, and never answers ours."""
+    monkeypatch.setattr(link, "_ANSWER_SECONDS", 0.3)
+    async with bench(answer_seconds=0.002) as b:
+        policy = policy_of(VAULT, hmac=await b.driver.enrol(VAULT))
+        b.record.events.clear()
+        begun = told_of("sending", b.driver.caller)
+        signing = asyncio.create_task(sign(b.driver, wallets.make_spend(VAULT, n_inputs=10), policy))
+        await asyncio.wait_for(begun.wait(), PATIENCE)
+        host, _, port = b.endpoint.place.rpartition(":")
+        _reader, writer = await asyncio.open_connection(host, int(port))
+        async with asyncio.timeout(PATIENCE):
+            with fails_with("timed-out", "another program may have used it"):
+                await signing
+        writer.close()
+        assert b.record.prompts == []
+        assert "confirm-transaction" not in b.driver.caller.steps
 
 
 OPERATIONS = {

@@ -57,7 +57,10 @@ def test_a_round_with_a_key(state, tmp_path):
     made = signerd("backup", str(file), "--recipient", str(identity.to_public()), "--json", state=state)
     assert made.json["file"] == str(file)
     assert signerd("restore", str(file), "--yes", state=new).status == Exit.USAGE
-    done = signerd("restore", str(file), "--identity", str(tmp_path / "key"), "--yes", "--json", state=new)
+    restore = ("restore", str(file), "--identity", str(tmp_path / "key"))
+    assert signerd(*restore, state=new, typed="n\n").status == Exit.DECLINED
+    assert not new.exists()
+    done = signerd(*restore, "--yes", "--json", state=new)
     assert done.json["entries"] == made.json["entries"]
     assert "Anyone can encrypt to a public key" in done.err
 

@@ -61,6 +61,19 @@ def test_register_shows_fingerprint_and_paths_asks_and_registers(new_desk, outer
     assert len(outer.bridge.messages) == 1
 
 
+def test_the_same_key_again_is_no_mistake_and_another_active_one_is(new_desk, outer):
+    assert signerd("register", "--yes", state=new_desk.state).status == Exit.OK
+    assert signerd("register", "--yes", state=new_desk.state).status == Exit.OK
+    outer.platform.keys[0]["MasterFingerprint"] = {"String": "00000000", "Valid": True}
+    refused = signerd("register", "--yes", "--json", state=new_desk.state)
+    assert refused.status == Exit.PLATFORM
+    assert refused.error["code"] == "platform-refused"
+    assert "--replace" in refused.error["hint"]
+    replaced = signerd("register", "--yes", "--replace", state=new_desk.state)
+    assert replaced.status == Exit.OK
+    assert "takes the place of the one that is registered" in replaced.out
+
+
 @pytest.mark.parametrize(
     ("family", "listen"), [("trezor", "127.0.0.1:0"), ("coldcard", "c.sock"), ("ledger", "127.0.0.1:0")]
 )

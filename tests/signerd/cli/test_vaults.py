@@ -127,7 +127,7 @@ def test_receive_gives_the_next_address_as_the_device_writes_it_and_has_it_shown
     assert (found["fresh"]["index"], found["fresh"]["on_screen"]) == (7, screen)
 
 
-def test_addresses_of_a_vault_and_of_the_profile(two_accounts):
+def test_addresses_of_a_vault_and_of_the_profile(two_accounts, outer):
     ended = signerd("addresses", VAULT_ID, "--start", "3", "--count", "2", state=two_accounts.state)
     assert ended.status == Exit.OK
     assert "REGTEST: test coins" in ended.out
@@ -139,3 +139,6 @@ def test_addresses_of_a_vault_and_of_the_profile(two_accounts):
     ).json
     assert [one["address"] for one in found["addresses"]] == [VAULT.address(1, 0)]
     assert PROFILE.address(0, 0) in signerd("addresses", "profile", state=two_accounts.state).out
+    shown = signerd("addresses", "profile", "--show", "2", state=two_accounts.state)
+    assert shown.out.endswith(" elsewhere: most devices write regtest's addresses in testnet's form).\n")
+    assert outer.bridge.shown == [PROFILE.address(0, 2)]

@@ -10,6 +10,7 @@ from multisig import profile_account_path
 from signerd.core.states import State
 from signerd.daemon import airgap_setup, vaults
 from signerd.errors import (
+    AddressDiffers,
     AnswerRefused,
     PlatformAnswersWrongly,
     RegistrationStale,
@@ -72,6 +73,14 @@ async def test_from_files_to_a_pinned_vault(state, platform, bridge, exports):
         assert note.facts["address_on_device"] == "compared by the person"
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         assert bridge.messages == []
+
+
+async def test_another_address_on_the_device_is_an_alarm_and_nothing_is_pinned(daemon):
+    await vaults.unpin(daemon, VAULT_ID, VAULT.verification_code)
+    with pytest.raises(AddressDiffers):
+        await vaults.pin(daemon, VAULT_ID, VAULT.verification_code, airgapped="another")
+    assert daemon.journal.pin(VAULT_ID) is None
+    assert [note.subject for note in noted(daemon, "address-differs")] == [VAULT_ID]
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,24 @@ def test_a_code_becomes_a_session_that_no_other_site_gets(port):
 
 
 @pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "http://localhost:1"},
+        {"Origin": "null", "Sec-Fetch-Dest": "iframe"},
+        {"Origin": "null", "Sec-Fetch-Dest": "empty"},
+        {"Host": "evil.example"},
+    ],
+    ids=str,
+)
+def test_l4_another_site_cannot_enter_and_voids_no_code(port, headers):
+    code = port.entry()
+    for _ in range(10):
+        assert port.enter(code, headers).status == 403
+    assert port.enter(code).status == 200
+
+
+@pytest.mark.parametrize(
     ("kind", "body", "status"),
     [
         ("application/json", b'{"code": "x"}', 422),
