@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import structlog
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from pydantic import Base64UrlBytes, BaseModel, ConfigDict
+from pydantic import Base64UrlBytes, BaseModel, ConfigDict, Field
 
 from custody.common.private_files import write_private
 from custody.server.rules.ports import RandomBytes
@@ -39,7 +39,7 @@ class Purpose(StrEnum):
 class _Stored(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
-    secrets: dict[Purpose, tuple[Base64UrlBytes, ...]]
+    secrets: dict[Purpose, tuple[Annotated[Base64UrlBytes, Field(min_length=1)], ...]]
 
 
 Kept = dict[Purpose, tuple[bytes, ...]]

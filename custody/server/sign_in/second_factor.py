@@ -160,7 +160,11 @@ def _take_recovery(ctx: Ctx, user_id: int, code: str) -> str | None:
 
 def _confirmed_step(ctx: Ctx, credential: CredentialRow, code: str) -> int:
     if credential.totp_pending is None:
-        raise StateConflict("No authenticator is being enrolled: start with POST /auth/totp/enrol.")
+        raise StateConflict(
+            "No authenticator waits for a code: none was begun, or it is confirmed. Its recovery codes are "
+            "shown once.",
+            hint="Begin one under Your account, or with POST /auth/totp/enrol.",
+        )
     secret = ctx.tools.secrets.open(Purpose.TOTP, credential.totp_pending)
     step = find_step(secret, plain_code(code), ctx.now, None) if secret else None
     if step is None:
@@ -191,7 +195,10 @@ def _resolved(credential: CredentialRow, wanted: SecondFactor | Literal["on"]) -
         is_off = credential.second_factor == "none"
         return "email" if is_off else cast("SecondFactor", credential.second_factor)
     if wanted == "totp" and credential.totp_secret is None:
-        raise StateConflict("No authenticator was confirmed: start with POST /auth/totp/enrol.")
+        raise StateConflict(
+            "No authenticator was confirmed.",
+            hint="Begin one under Your account, or with POST /auth/totp/enrol.",
+        )
     return wanted
 
 
