@@ -31,6 +31,7 @@ from custody.server.console.table import Row, form, live, template_view
 from custody.server.console.typed import query_day, query_sats
 from custody.server.errors import CustodyError, Invalid
 from custody.server.store.models import VaultRow, full_name
+from custody.server.vaults.calls import quorum_warnings
 from custody.server.vaults.stored import replacement_of
 from multisig import Sats, format_btc
 
@@ -187,6 +188,17 @@ def _typed(page: PageContext) -> dict[str, Any]:
     return {"network": net, **typed_policy(page), **vault_limit(page)}
 
 
+FOR_GOOD = (
+    "Policy, signers and name never change. Each signer compares the vault's code with the others and pins "
+    "it before anyone pays to it."
+)
+
+
+def _warned(page: PageContext) -> str:
+    policy = typed_policy(page)
+    return " ".join((*quorum_warnings(policy["m"], len(policy["signers"])), FOR_GOOD))
+
+
 def _wanted(page: PageContext, names: Sequence[str]) -> dict[str, Any]:
     """The filters that were given, as the API takes them. Raises Invalid."""
     filters: dict[str, Any] = {name: page.query(name).strip() for name in names if name in _TEXTS}
@@ -252,10 +264,8 @@ ROWS = (
     Row("GET", _VAULTS, vaults),
     form(
         f"{_VAULTS}/new", CREATE_WALLET, new_vault,
-        lambda made: " ".join(("The vault is made.", *(made.warnings or ()))), to="vaults/{0.id}",
-        given=_typed, asks="Make the vault",
-        warns="Policy, signers and name never change. Each signer compares the vault's code with the others "
-        "and pins it before anyone pays to it.", has_page=True,
+        "The vault is made.", to="vaults/{0.id}", given=_typed, asks="Make the vault", warns=_warned,
+        has_page=True,
     ),
     *live(
         _VAULT, f"{_VAULT}/standing", ("vaults/vault.html", "vaults/standing.html"), _standing,

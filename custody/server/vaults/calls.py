@@ -136,7 +136,7 @@ def create_wallet(ctx: Ctx, request: wire.CreateWalletRequest) -> wire.Vault:
     facts = {"vault": vault.id, "m": vault.m, "n": vault.n, "verification": policy.verification_code}
     ctx.event(CREATED, {"vault_id": vault.id}, **facts)
     made = vault_records(ctx, [vault])[0]
-    return made.model_copy(update={"warnings": _warnings(policy)})
+    return made.model_copy(update={"warnings": quorum_warnings(made.m, len(made.signers)) or None})
 
 
 def rescan(services: Services, vault_id: str, addresses: int) -> None:
@@ -232,17 +232,14 @@ def _take_account(ctx: Ctx, user_id: int, pointer: str) -> tuple[KeyRow, KeyAcco
     return key, account
 
 
-def _warnings(policy: Policy) -> list[str] | None:
+def quorum_warnings(m: int, n: int) -> list[str]:
     """S27: with disjoint quorums, a lying platform or a mistake can get one invoice paid twice."""
-    if not policy.has_disjoint_quorums:
-        return None
-    m, n = policy.threshold, len(policy.cosigners)
-    warnings = (
+    warning = (
         f"{m} of {n} signers are enough, so that two groups without a member in common can each pay the "
         f"same invoice from different coins, and no signer's machine sees both. With {n // 2 + 1} of {n} "
         "every two groups share a signer."
     )
-    return [warnings]
+    return [warning] if 2 * m <= n else []
 
 
 def _wanted(ctx: Ctx, wanted: wire.VaultsQuery) -> Select[VaultRow]:
