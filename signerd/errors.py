@@ -111,8 +111,6 @@ class NeedsAcknowledgement(DecisionError):
 
 
 class AlreadyProposed(DecisionError):
-    """The imported PSBT is one of the platform's proposals. Nothing was stored."""
-
     meaning = "The PSBT is the transaction of a proposal on the platform. Nothing was stored."
     default_hint = "Decide about the proposal instead: `signerd show` shows it."
 
@@ -143,8 +141,6 @@ class AnswerRefused(DecisionError):
 
 
 class NotCaughtUp(DecisionError):
-    """The journal was restored from a backup, and what was signed since is not known yet."""
-
     meaning = "After a restore, signerd does not know yet what you signed since the backup."
     default_hint = (
         "Once signed in, signerd reads the platform's list; approve again after that. "
@@ -194,10 +190,6 @@ class NotPinned(VaultError):
 
 
 class AddressDiffers(VaultError):
-    """The device shows another first address than this machine derives: one of the two is not to be
-    trusted.
-    """
-
     meaning = "The device and this machine show different first addresses."
     default_hint = (
         "Send nothing to either address and do not pin. Compare the code and the address with the other "
@@ -369,8 +361,6 @@ class SettingsChanged(ConfigError):
 
 
 class LooserSettings(ConfigError):
-    """The change loosens a limit or check, and the person has not confirmed that."""
-
     meaning = "The change would let pass what signerd stops today. You have not confirmed that."
     default_hint = "Confirm the change, and send it again."
     http_status = HTTPStatus.CONFLICT
@@ -468,8 +458,6 @@ class PlatformAnswersWrongly(PlatformError):
 
 
 class PlatformFloods(PlatformError):
-    """It sends more than a platform may make this machine store: the rest is left out."""
-
     meaning = "The platform sends more than this machine keeps. The rest is left out."
     default_hint = (
         "Ask those who run the platform what it sends. What you decided and signed is kept and followed."
@@ -696,8 +684,6 @@ class NeedsRoot(SetupError):
 
 
 class SystemToolFailed(SetupError):
-    """A program of the system, such as systemctl, is missing or failed."""
-
     meaning = "A program of the operating system is missing or failed."
     default_hint = "Run the command by hand to see what it says."
     http_status = HTTPStatus.INTERNAL_SERVER_ERROR

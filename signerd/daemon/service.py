@@ -83,9 +83,6 @@ T = TypeVar("T")
 ACCOUNT = "account"
 # The whole journal is checked for damage once a day.
 CHECK_SECONDS = 86_400.0
-REPLACED_DEVICE = "Another device has taken its place: nothing is signed with it."
-OTHER_DEVICE = "It is not the device that you registered: nothing is signed with it."
-REVOKED_DEVICE = "The platform says that its key is revoked: nothing is signed with it."
 
 
 @dataclass
@@ -222,14 +219,15 @@ class Daemon:
         former = {former.own.key.fingerprint for former in self.journal.former_keys()}
         registered = {own.key.fingerprint for own in self.journal.own_keys()}
         if device.fingerprint in registered and self.journal.revocation() is not None:
-            word = REVOKED_DEVICE
+            word = "The platform says that its key is revoked"
         elif device.fingerprint in former - registered:
-            word = REPLACED_DEVICE
+            word = "Another device has taken its place"
         elif registered and device.fingerprint is not None and device.fingerprint not in registered:
-            word = OTHER_DEVICE
+            word = "It is not the device that you registered"
         else:
             return view
-        return view.model_copy(update={"detail": " ".join(filter(None, (view.detail, word)))})
+        sentence = f"{word}: nothing is signed with it."
+        return view.model_copy(update={"detail": " ".join(filter(None, (view.detail, sentence)))})
 
     async def identify_device(self, device_id: str, by: LoopbackCaller) -> None:
         """Returns when the person has seen it. Raises leaves of DeviceError, TooManyPrompts."""

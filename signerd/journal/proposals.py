@@ -245,11 +245,6 @@ class Proposals(KeysAndVaults):
         }
         return tuple(row["psbt_id"] for row in self._db.execute(rows.OVERDUE, named))
 
-    def review(self, psbt_id: str) -> ProposalReview:
-        """What the person is shown now, and the hash to approve it by. Raises UnknownProposal."""
-        snapshot = self.record(psbt_id).snapshot
-        return review(snapshot, self.review_context(snapshot))
-
     # --- by what they are judged ----------------------------------------------------------------------------
 
     def pin_of(self, snapshot: Snapshot) -> Pin | None:

@@ -14,7 +14,7 @@ from signerd.journal import Journal
 from signerd.journal.apps import App
 from signerd.journal.rows import audit_entries, digest_of_tables, write_entry
 from tests.support.daemons import prepare
-from tests.support.desk import NETWORK, signed_by
+from tests.support.desk import NETWORK, reviewed, signed_by
 from tests.support.payments import shop
 from tests.support.wallets import ALICE
 
@@ -57,7 +57,7 @@ def open_one(folder: Path) -> Journal:
 
 def approve(journal: Journal, snapshot) -> None:
     journal.poll(snapshot)
-    found = journal.review(snapshot.psbt_id)
+    found = reviewed(journal, snapshot.psbt_id)
     journal.decide(snapshot.psbt_id, events.Approved(found.digest, found.to_acknowledge))
 
 

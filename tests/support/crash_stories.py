@@ -27,7 +27,7 @@ from signerd.errors import PlatformUnreachable
 from signerd.journal import Journal
 from signerd.runtime import FaultPoint, no_fault
 from tests.support.daemons import MemoryStore, approve, daemon_at, prepare, state_of, until
-from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of, spend
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, reviewed, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge, OnProgress
 from tests.support.fake_platform import FakePlatform, listed_key, problem
 from tests.support.wallets import ALICE, fund, pay
@@ -332,7 +332,7 @@ def prepare_trouble(folder: Path) -> None:
     prepare(folder / "state")
     with read_journal(folder) as journal:
         journal.poll(TROUBLE[TROUBLED])
-        journal.decide(TROUBLED, events.Approved(journal.review(TROUBLED).digest))
+        journal.decide(TROUBLED, events.Approved(reviewed(journal, TROUBLED).digest))
         journal.decide(TROUBLED, events.DeviceFound("trezor-1"))
 
 

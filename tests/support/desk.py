@@ -7,6 +7,7 @@ from typing import Any
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import MultisigError, Network, Psbt, Vault, encode_address, inspect
 from signerd.core.events import News
+from signerd.core.review import ProposalReview, review
 from signerd.core.rules.reading import Known, written_rules
 from signerd.core.rules.values import Rules
 from signerd.core.states import State
@@ -53,6 +54,12 @@ def review_context(**changes: object) -> ReviewContext:
 
 def spend(**changes: object) -> Psbt:
     return make_spend(VAULT, **changes)
+
+
+def reviewed(journal: Journal, psbt_id: str) -> ProposalReview:
+    """What the person is shown now, and the hash to approve it by."""
+    snapshot = journal.record(psbt_id).snapshot
+    return review(snapshot, journal.review_context(snapshot))
 
 
 def snapshot_of(psbt: Psbt | bytes, psbt_id: str = "p-1", **changes: object) -> Snapshot:

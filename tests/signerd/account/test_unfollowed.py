@@ -16,7 +16,7 @@ from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement
 from signerd.journal import quota
 from tests.support.daemons import approve, daemon_at, submits, until, until_state
-from tests.support.desk import VAULT, VAULT_ID
+from tests.support.desk import VAULT, VAULT_ID, reviewed
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform, problem
 from tests.support.payments import shop
@@ -56,7 +56,7 @@ async def held(daemon: Daemon, psbt_id: str = "p-2") -> set[str]:
 
 
 def told(daemon: Daemon, psbt_id: str = "p-2") -> str:
-    (verdict,) = [v for v in daemon.journal.review(psbt_id).verdicts if v.name == "signed-by-others"]
+    (verdict,) = [v for v in reviewed(daemon.journal, psbt_id).verdicts if v.name == "signed-by-others"]
     return verdict.sentence
 
 

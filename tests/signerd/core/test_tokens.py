@@ -22,6 +22,7 @@ from tests.support.desk import (
     make_pin,
     own_keys,
     review_context,
+    reviewed,
 )
 from tests.support.tokens import GOLD, call, published, token_snapshot
 from tests.support.wallets import ALICE
@@ -75,14 +76,14 @@ def test_s28_an_approval_for_a_screen_that_shows_all_lapses_where_another_device
         offered = token_snapshot(TRANSFER)
         psbt_id = offered.psbt_id
         journal.poll(offered)
-        found = journal.review(psbt_id)
+        found = reviewed(journal, psbt_id)
         assert found.to_acknowledge == frozenset()
         journal.decide(psbt_id, events.Approved(found.digest))
         # The same seed in a Trezor One.
         journal.see_screen(ALICE.fingerprint, ONE)
         step = journal.decide(psbt_id, events.DeviceFound("one"))
         assert step.record.state is State.WAITING_PERSON
-        assert journal.review(psbt_id).to_acknowledge == {NAME}
+        assert reviewed(journal, psbt_id).to_acknowledge == {NAME}
         (asked,) = [news for news in step.news if isinstance(news, AskPerson)]
         assert "the first 31" in asked.screen
 

@@ -22,7 +22,7 @@ from signerd.journal import Journal
 from tests.signerd.journal.test_journal import NOW, open_one, prepared
 from tests.signerd.journal.test_spending import Desk as WithRules
 from tests.support.backups import approve
-from tests.support.desk import VAULT, judge_again, signed_by, snapshot_of, spend
+from tests.support.desk import VAULT, judge_again, reviewed, signed_by, snapshot_of, spend
 from tests.support.payments import shop
 from tests.support.tokens import GOLD, HOLDER, call, deployment_of, gold, published, token_snapshot
 from tests.support.wallets import ALICE, fund, pay
@@ -38,7 +38,7 @@ def test_a_call_is_refused_until_its_token_is_proven_and_asked_about_then(journa
     news = judge_again(journal)
     assert journal.record("t-1").state is State.WAITING_PERSON
     assert news
-    assert journal.review("t-1").token == GOLD
+    assert reviewed(journal, "t-1").token == GOLD
     assert first_fault(journal.audit()) is None
 
 
@@ -115,7 +115,7 @@ class Desk(WithRules):
         return snapshot
 
     def held(self, snapshot: Snapshot) -> bool:
-        return "change-index" in self.journal.review(snapshot.psbt_id).to_acknowledge
+        return "change-index" in reviewed(self.journal, snapshot.psbt_id).to_acknowledge
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def folder(tmp_path):
 
 
 def yes(journal, psbt_id):
-    found = journal.review(psbt_id)
+    found = reviewed(journal, psbt_id)
     return journal.decide(psbt_id, Approved(found.digest, found.to_acknowledge))
 
 
@@ -204,7 +204,7 @@ def test_what_was_signed_since_counts_as_signed_for_the_same_payment_and_for_lim
         assert record.state is (State.QUARANTINED if inputs else State.SUBMITTED)
         journal.caught_up(1, [VAULT.verification_code])
         journal.poll(shop((3,), psbt_id="p-3"))
-        assert "paid-twice" in journal.review("p-3").to_acknowledge
+        assert "paid-twice" in reviewed(journal, "p-3").to_acknowledge
         assert [spent.psbt_id for spent in journal.spent()] == ["p-2"]
         assert journal.recall(signed) is None
         with pytest.raises(IllegalEvent):
@@ -228,6 +228,6 @@ def test_what_was_exported_still_is_and_its_answer_waits_for_the_list(exported):
         with pytest.raises(NotCaughtUp):
             journal.decide("p-1", answer)
         journal.poll(shop((3,), psbt_id="p-3"))
-        assert "paid-twice" in journal.review("p-3").to_acknowledge
+        assert "paid-twice" in reviewed(journal, "p-3").to_acknowledge
         journal.caught_up(1, [VAULT.verification_code])
         assert journal.decide("p-1", answer).record.signature is not None

@@ -23,6 +23,7 @@ from tests.support.desk import (
     make_pin,
     own_keys,
     resumed,
+    reviewed,
     signed_by,
     snapshot_of,
     spend,
@@ -49,7 +50,7 @@ def prepared(folder: Path, **options: object) -> Journal:
 def to_signed(journal: Journal, snapshot: Snapshot = HONEST) -> None:
     psbt_id = snapshot.psbt_id
     journal.poll(snapshot)
-    found = journal.review(psbt_id)
+    found = reviewed(journal, psbt_id)
     journal.decide(psbt_id, events.Approved(found.digest, found.to_acknowledge))
     journal.decide(psbt_id, events.DeviceFound("d"))
     journal.decide(psbt_id, events.DeviceReturned(signed_by(ALICE, snapshot)))
@@ -75,7 +76,7 @@ def test_what_is_to_be_done_after_a_restart_follows_from_the_states(tmp_path):
         for snapshot in snapshots[1:]:
             journal.poll(snapshot)
         for psbt_id in ("p-3", "p-4"):
-            found = journal.review(psbt_id)
+            found = reviewed(journal, psbt_id)
             journal.decide(psbt_id, events.Approved(found.digest, found.to_acknowledge))
         journal.decide("p-4", events.DeviceFound("d"))
     with open_one(tmp_path) as journal:
@@ -84,7 +85,7 @@ def test_what_is_to_be_done_after_a_restart_follows_from_the_states(tmp_path):
 
 
 def test_an_unknown_proposal_is_said_to_be_unknown(journal):
-    for ask in (journal.record, journal.review):
+    for ask in (journal.record, journal.ask_person):
         with pytest.raises(UnknownProposal, match="p-404"):
             ask("p-404")
 
@@ -93,7 +94,7 @@ def test_the_audit_tells_who_decided_what(journal):
     journal.poll(snapshot_of(spend(n_inputs=3), "p-2"))
     journal.decide("p-2", events.PersonDeclined("no", "page"))
     journal.poll(HONEST)
-    digest = journal.review("p-1").digest
+    digest = reviewed(journal, "p-1").digest
     journal.decide("p-1", events.Approved(digest, frozenset(), "app a1 'Ledger of Ours'"))
     told = {entry.note.kind: entry.note.facts for entry in journal.audit()}
     assert list(told) == ["registered", "vault-claim", "pinned", "received", "judged", "declined", "approved"]
@@ -166,7 +167,7 @@ def test_s6_s25_a_signed_proposal_that_the_platform_moves_away_is_still_seen_by_
     to_signed(journal)
     journal.poll(replace(HONEST, vault_id="elsewhere"))
     journal.poll(replace(HONEST, psbt_id="p-2"))
-    assert "conflict" in journal.review("p-2").to_acknowledge
+    assert "conflict" in reviewed(journal, "p-2").to_acknowledge
 
 
 @pytest.mark.parametrize("column", ["state", "snapshot", "approval"])
@@ -186,7 +187,7 @@ def test_a_proposal_that_cannot_be_read_is_a_damaged_journal(tmp_path, column):
 
 def to_exported(journal: Journal, snapshot: Snapshot = HONEST) -> None:
     journal.poll(snapshot)
-    journal.decide(snapshot.psbt_id, events.Approved(journal.review(snapshot.psbt_id).digest))
+    journal.decide(snapshot.psbt_id, events.Approved(reviewed(journal, snapshot.psbt_id).digest))
     journal.decide(snapshot.psbt_id, events.Exported())
 
 

@@ -15,7 +15,7 @@ from signerd.core.todo import Work, todo
 from signerd.core.values import OwnKey
 from signerd.journal import Journal
 from tests.signerd.journal.test_journal import HONEST, NOW, open_one, prepared, to_signed
-from tests.support.desk import make_pin, own_keys
+from tests.support.desk import make_pin, own_keys, reviewed
 from tests.support.wallets import ALICE, MALLORY
 
 
@@ -49,7 +49,7 @@ def test_more_accounts_of_the_same_key_replace_nothing(journal: Journal) -> None
 def test_an_approval_does_not_wait_for_a_device_that_was_replaced(journal: Journal, key_id: str) -> None:
     """Also where the platform gives the new device's key the id of the old one's."""
     journal.poll(HONEST)
-    found = journal.review("p-1")
+    found = reviewed(journal, "p-1")
     journal.decide("p-1", events.Approved(found.digest, found.to_acknowledge))
     assert journal.record("p-1").state is State.WAITING_DEVICE
     replace_device(journal, key_id)

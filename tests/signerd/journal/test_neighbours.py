@@ -9,7 +9,7 @@ from signerd.core.states import State
 from signerd.core.values import Neighbour
 from signerd.journal import Journal
 from tests.signerd.journal.test_journal import NOW, to_signed
-from tests.support.desk import snapshot_of
+from tests.support.desk import reviewed, snapshot_of
 from tests.support.payments import shop, spend_of
 
 
@@ -19,7 +19,7 @@ def neighbours(journal: Journal, psbt_id: str) -> dict[str, Neighbour]:
 
 
 def held(journal: Journal, psbt_id: str) -> frozenset[str]:
-    return journal.review(psbt_id).to_acknowledge
+    return reviewed(journal, psbt_id).to_acknowledge
 
 
 def test_s6_what_was_signed_is_known_as_it_was_signed_and_when(journal: Journal) -> None:
@@ -34,7 +34,7 @@ def test_s6_what_was_signed_is_known_as_it_was_signed_and_when(journal: Journal)
     assert record.signature is not None
     assert (first.signed, first.signed_at, first.psbt) == (True, NOW, record.signature.psbt)
     assert not held(journal, "p-2")
-    assert journal.review("p-2").allowed
+    assert reviewed(journal, "p-2").allowed
 
 
 def test_s11_what_is_said_to_be_replaced_is_looked_up_whatever_it_spends_and_pays(journal: Journal) -> None:
@@ -43,7 +43,7 @@ def test_s11_what_is_said_to_be_replaced_is_looked_up_whatever_it_spends_and_pay
     assert neighbours(journal, "p-2") == {}
     journal.poll(replace(journal.record("p-2").snapshot, replaces="p-1"))
     assert set(neighbours(journal, "p-2")) == {"p-1"}
-    assert "replacement" in {verdict.name for verdict in journal.review("p-2").refusals}
+    assert "replacement" in {verdict.name for verdict in reviewed(journal, "p-2").refusals}
     assert journal.record("p-2").state is State.REFUSED
 
 
@@ -56,7 +56,7 @@ def test_s25_a_coin_is_the_same_coin_under_another_vaults_name(journal: Journal)
 def test_s27_what_others_signed_and_this_machine_did_not_is_shown_before_a_yes(journal: Journal) -> None:
     journal.poll(shop(collected=1))
     journal.poll(shop((2,), psbt_id="p-2"))
-    (told,) = [v for v in journal.review("p-2").verdicts if v.name == "signed-by-others"]
+    (told,) = [v for v in reviewed(journal, "p-2").verdicts if v.name == "signed-by-others"]
     assert told.acknowledge
     assert "p-1 (1 of 2 signatures, waiting-for-person here)" in told.sentence
     # No word of the platform's about its end takes a signature back.
@@ -74,7 +74,7 @@ def test_s27_what_others_signed_and_this_machine_did_not_is_shown_before_a_yes(j
 def test_s27_a_yes_that_was_given_before_the_others_signed_is_asked_for_again(journal: Journal) -> None:
     journal.poll(shop())
     journal.poll(shop((2,), psbt_id="p-2"))
-    journal.decide("p-2", events.Approved(journal.review("p-2").digest))
+    journal.decide("p-2", events.Approved(reviewed(journal, "p-2").digest))
     journal.poll(shop(collected=2**70))
     assert journal.decide("p-2", events.DeviceFound("d")).record.state is State.WAITING_PERSON
     assert held(journal, "p-2") == {"signed-by-others"}

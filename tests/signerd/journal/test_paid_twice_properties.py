@@ -21,7 +21,7 @@ from signerd.core.values import Snapshot
 from signerd.errors import DecisionError
 from signerd.journal import Journal
 from tests.signerd.journal.test_journal import open_one, prepared
-from tests.support.desk import VAULT, signed_by, snapshot_of
+from tests.support.desk import VAULT, reviewed, signed_by, snapshot_of
 from tests.support.examples import examples
 from tests.support.payments import spend_of
 from tests.support.wallets import ALICE
@@ -77,7 +77,7 @@ class World:
         self.compare(psbt_id)
 
     def approve(self, psbt_id: str, acknowledge: frozenset[str]) -> None:
-        found = self.journal.review(psbt_id)
+        found = reviewed(self.journal, psbt_id)
         self.journal.decide(psbt_id, events.Approved(found.digest, acknowledge))
 
     def ask_device(self, psbt_id: str) -> None:
@@ -153,7 +153,7 @@ class World:
 
     def compare(self, psbt_id: str) -> None:
         """The holds are exactly the model's, and each names all that it is about."""
-        found = self.journal.review(psbt_id)
+        found = reviewed(self.journal, psbt_id)
         assert found.inspection is not None
         held = {
             v.name: set(str(v.figures.get("proposals", "")).split(", "))

@@ -14,7 +14,7 @@ from signerd.errors import PlatformFloods, UnknownProposal
 from signerd.journal import Journal, quota
 from signerd.journal.quota import BYTES_OF_ONE, MOST_WORK, WORK_OF_A_WORD, work_of
 from tests.signerd.journal.test_journal import HONEST
-from tests.support.desk import CLAIM, VAULT, VAULT_ID
+from tests.support.desk import CLAIM, VAULT, VAULT_ID, reviewed
 
 
 def proposal(number: int, **changes: object) -> Snapshot:
@@ -152,7 +152,7 @@ def test_what_may_be_said_comes_back_evenly_and_a_clock_set_back_gives_nothing(j
 def test_s6_what_was_exported_takes_no_room_and_is_never_forgotten(journal, monkeypatch):
     monkeypatch.setattr(quota, "MOST", 2)
     journal.poll(proposal(1))
-    journal.decide("p-1", Approved(journal.review("p-1").digest))
+    journal.decide("p-1", Approved(reviewed(journal, "p-1").digest))
     journal.decide("p-1", Exported())
     journal.poll(proposal(1, status=ProposalStatus.EXPIRED))
     assert flood(journal, range(2, 10)) == 2

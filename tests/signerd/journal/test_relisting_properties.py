@@ -22,7 +22,7 @@ from signerd.core.rules.reading import written_rules
 from signerd.core.states import State
 from signerd.core.values import OwnKey, Pin, SigningLimits, VaultClaim
 from signerd.journal import Journal
-from tests.support.desk import NETWORK, judge_again, own_keys, signed_by, snapshot_of
+from tests.support.desk import NETWORK, judge_again, own_keys, reviewed, signed_by, snapshot_of
 from tests.support.examples import examples
 from tests.support.wallets import ALICE, fund, make_vault, pay
 
@@ -113,7 +113,7 @@ class Relisting(RuleBasedStateMachine):
         self.of[psbt_id] = quorum, payee
         shown = snapshot_of(psbt, psbt_id, vault_id=vault_id)
         self.journal.poll(replace(shown, recipients=(_address(psbt),), amounts=(AMOUNT,), fee=1_000))
-        found = self.journal.review(psbt_id)
+        found = reviewed(self.journal, psbt_id)
         assert found.allowed is self.is_sound(vault_id, quorum)
         if not found.allowed:
             return

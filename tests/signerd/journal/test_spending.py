@@ -10,7 +10,7 @@ from signerd.core import events
 from signerd.core.states import State
 from signerd.core.values import Snapshot
 from tests.signerd.journal.test_journal import open_one, prepared
-from tests.support.desk import NETWORK, VAULT, judge_again, read_rules, signed_by, snapshot_of
+from tests.support.desk import NETWORK, VAULT, judge_again, read_rules, reviewed, signed_by, snapshot_of
 from tests.support.wallets import ALICE, fund, pay
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -45,12 +45,12 @@ class Desk:
     def to_device(self, snapshot: Snapshot) -> None:
         self.journal.poll(snapshot)
         judge_again(self.journal)
-        found = self.journal.review(snapshot.psbt_id)
+        found = reviewed(self.journal, snapshot.psbt_id)
         self.journal.decide(snapshot.psbt_id, events.Approved(found.digest, found.to_acknowledge))
 
     def refused_by(self, snapshot: Snapshot) -> set[str]:
         self.journal.poll(snapshot)
-        return {verdict.name for verdict in self.journal.review(snapshot.psbt_id).refusals}
+        return {verdict.name for verdict in reviewed(self.journal, snapshot.psbt_id).refusals}
 
 
 def paying(amount: int, number: int, coin: int | None = None, fee: int = 1_000) -> Snapshot:

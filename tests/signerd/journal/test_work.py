@@ -27,6 +27,7 @@ from tests.support.desk import (
     read_rules,
     resumed,
     review_context,
+    reviewed,
     snapshot_of,
 )
 from tests.support.payments import shop, spend_of
@@ -90,7 +91,7 @@ def test_s34_rivals_are_compared_up_to_a_number_and_the_rest_is_counted(journal:
     context = journal.review_context(journal.record("p-000").snapshot)
     assert (len(context.neighbours), context.uncompared.open) == (MOST_COMPARED, 6)
     assert not any(neighbour.psbt for neighbour in context.neighbours), "none can confirm, so none is loaded"
-    (told,) = [v for v in journal.review("p-000").verdicts if v.name == "conflict"]
+    (told,) = [v for v in reviewed(journal, "p-000").verdicts if v.name == "conflict"]
     assert "and 6 more would spend some of the same coins" in told.sentence
 
 
@@ -104,7 +105,7 @@ def test_s34_no_decoy_hides_what_was_signed_here(journal: Journal) -> None:
             journal.poll(decoy)
     for coin, check in ((1, "conflict"), (2, "paid-twice")):
         journal.poll(shop((coin,), 9_000, f"p-{coin}"))
-        (told,) = [v for v in journal.review(f"p-{coin}").verdicts if v.name == check]
+        (told,) = [v for v in reviewed(journal, f"p-{coin}").verdicts if v.name == check]
         assert told.acknowledge
         assert "UTC you signed p-0" in told.sentence
         assert "more" in told.sentence
@@ -122,7 +123,7 @@ def test_s34_what_is_not_compared_holds(journal: Journal) -> None:
         assert int(decoy.outputs[1].amount) == change
         journal.poll(snapshot_of(decoy, f"d-{number}", status=ProposalStatus.CONFIRMED))
     journal.poll(snapshot_of(bill, "p-1"))
-    assert journal.review("p-1").to_acknowledge == {"paid-twice"}
+    assert reviewed(journal, "p-1").to_acknowledge == {"paid-twice"}
 
 
 def test_s34_no_fee_bump_is_taken_for_one_where_not_all_are_compared(journal: Journal) -> None:
@@ -130,9 +131,9 @@ def test_s34_no_fee_bump_is_taken_for_one_where_not_all_are_compared(journal: Jo
     for number in range(MOST_COMPARED):
         journal.poll(shop((1,), 2_000 + number, f"d-{number}", status=ProposalStatus.BROADCASTING))
     journal.poll(shop((1,), 9_000, "p-1", replaces="p-0"))
-    assert not journal.review("p-1").to_acknowledge
+    assert not reviewed(journal, "p-1").to_acknowledge
     journal.poll(shop((1,), 8_000, "d-more", status=ProposalStatus.BROADCASTING))
-    assert journal.review("p-1").to_acknowledge == {"conflict"}
+    assert reviewed(journal, "p-1").to_acknowledge == {"conflict"}
 
 
 def test_s34_a_start_looks_up_no_other_proposal_before_it_serves(journal: Journal, monkeypatch) -> None:
@@ -201,7 +202,7 @@ def test_s34_no_verdict_is_kept_for_what_was_decided_since(journal: Journal) -> 
     """Judged by the old limits, refused by others when the device was found, and the old ones are back."""
     usual = journal.limits
     journal.poll(shop())
-    journal.decide("p-1", events.Approved(journal.review("p-1").digest))
+    journal.decide("p-1", events.Approved(reviewed(journal, "p-1").digest))
     journal.limits = SigningLimits(max_fee=sats(1))
     assert journal.decide("p-1", events.DeviceFound("d")).record.state is State.REFUSED
     journal.limits = usual
