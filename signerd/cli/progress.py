@@ -15,7 +15,7 @@ from signerd.errors import AnswerMissing, DaemonFailed, DaemonNotRunning, Signer
 if TYPE_CHECKING:
     from custody.common.terminal import Prompter
     from signerd.cli.desk import Desk
-    from signerd.client import DaemonClient, EventSubscription
+    from signerd.client import DaemonClient
     from signerd.shapes import DeviceView, Happened, ProposalView, QuestionView, UnlockStep
 
 
@@ -91,50 +91,35 @@ def _waiting_text(daemon: "DaemonClient") -> str:
 @contextlib.contextmanager
 def reporting(desk: "Desk", subject: str) -> Iterator[None]:
     """Print events about ``subject`` while the body waits for the daemon's answer."""
-    daemon, tell = desk.daemon, desk.tell
-    start = daemon.status().position
-    with daemon.follow(after=start) as lines:
-        listener = _Listener(lines, subject, tell, start)
+    daemon, news = desk.daemon, threading.Condition()
+    position = daemon.status().position
+    with daemon.follow(after=position) as lines:
+
+        def listen() -> None:
+            """Reads all events, to know when it has caught up with a position."""
+            nonlocal position
+            with contextlib.suppress(SignerdError):
+                for line in lines:
+                    if line is None:
+                        continue
+                    if line.subject == subject and line.kind != "state":
+                        desk.tell(line.text)
+                    with news:
+                        position = line.number
+                        news.notify_all()
+
+        listener = threading.Thread(target=listen, name="progress", daemon=True)
         listener.start()
         try:
             yield
         finally:
             # If the daemon stopped, the body has failed as well and reports it.
             with contextlib.suppress(SignerdError):
-                listener.wait_until(daemon.status().position)
+                last = daemon.status().position
+                with news:
+                    news.wait_for(lambda: position >= last, _PATIENCE_SECONDS)
             lines.stop()
             listener.join(_PATIENCE_SECONDS)
-
-
-class _Listener(threading.Thread):
-    """Prints the events of its subject. It reads all events, to know when it has caught up with a
-    position.
-    """
-
-    def __init__(self, lines: "EventSubscription", subject: str, tell: Tell, start: int) -> None:
-        super().__init__(name="progress", daemon=True)
-        self._lines = lines
-        self._subject = subject
-        self._tell = tell
-        self._position = start
-        self._news = threading.Condition()
-
-    def run(self) -> None:
-        with contextlib.suppress(SignerdError):
-            for line in self._lines:
-                if line is not None:
-                    self._hear(line)
-
-    def _hear(self, line: "Happened") -> None:
-        if line.subject == self._subject and line.kind != "state":
-            self._tell(line.text)
-        with self._news:
-            self._position = line.number
-            self._news.notify_all()
-
-    def wait_until(self, position: int) -> None:
-        with self._news:
-            self._news.wait_for(lambda: self._position >= position, _PATIENCE_SECONDS)
 
 
 WORD: Final = "another"
