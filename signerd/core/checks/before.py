@@ -38,9 +38,11 @@ def kind_known(case: Case) -> Verdict:
     kind = case.snapshot.kind
     if kind not in CHECKED_KINDS:
         return refuse(f"This version cannot check a proposal of the kind '{kind}'.", kind=kind.value)
-    other = agrees(case)
-    if other is not None:
-        return other
+    if is_mislabelled(case.snapshot, case.psbt):
+        called = "a payment, and its PSBT asks for a message"
+        if kind is TxType.PROOF:
+            called = "a message to be signed, and its transaction is a payment"
+        return refuse(f"It is called {called}.", kind="proof")
     if kind in _CARRIES and case.snapshot.replaces is not None and takes_back(case.psbt):
         return _taken_back(case)
     if kind in _CARRIES and not isinstance(payload_of(case.psbt), _CARRIES[kind]):
@@ -230,15 +232,6 @@ def is_mislabelled(snapshot: Snapshot, psbt: Psbt) -> bool:
     kind.
     """
     return snapshot.imported is None and is_proof(psbt) is not (snapshot.kind is TxType.PROOF)
-
-
-def agrees(case: Case) -> Verdict | None:
-    """A refusal where the kind is wrong; else None."""
-    if not is_mislabelled(case.snapshot, case.psbt):
-        return None
-    if case.snapshot.kind is TxType.PROOF:
-        return refuse("It is called a message to be signed, and its transaction is a payment.", kind="proof")
-    return refuse("It is called a payment, and its PSBT asks for a message.", kind="proof")
 
 
 def proves(case: InspectedCase) -> Verdict:

@@ -83,15 +83,15 @@ def paid_twice(case: InspectedCase) -> Verdict:
             proposals=_names(same, more),
         )
     if more:
-        return hold(_unread(more))
+        return hold(unread(more))
     return allow("No signed transaction makes the same payment from other coins.")
 
 
-def _unread(more: int) -> str:
-    """Of more proposals than are compared."""
+def unread(more: int, what: str = "make the same payment") -> str:
+    """Of more proposals than are compared. ``what``: one of them may do."""
     return (
         f"{count(more, 'more proposal', 'more proposals')} may be paid and have an output of this one: too "
-        "many are known here to compare them all, and one may make the same payment."
+        f"many are known here to compare them all, and one may {what}."
     )
 
 
@@ -108,7 +108,7 @@ def signed_by_others(case: InspectedCase) -> Verdict:
     same = [other for other in others if other.payments & counted and not case.shares_coins(other)]
     more = case.context.uncompared.others
     if not same and more:
-        return hold(_unread(more))
+        return hold(unread(more))
     if not same:
         return allow("No other proposal known here makes the same payment with signatures of others.")
     listed = sorted(same, key=lambda n: n.psbt_id)

@@ -85,12 +85,9 @@ def _recorded_data(case: InspectedCase) -> Verdict:
         )
     if case.inspection.token_output is not None:
         return refuse("The data is a token's, and the proposal does not say that it is about a token.")
-    sentence = (
-        "It carries no data."
-        if not carried
-        else f"It carries the recorded {count(len(carried[0]), 'byte', 'bytes')} of data."
-    )
-    return allow(sentence)
+    if not carried:
+        return allow("It carries no data.")
+    return allow(f"It carries the recorded {count(len(carried[0]), 'byte', 'bytes')} of data.")
 
 
 def _imported_data(case: InspectedCase) -> Verdict:
@@ -164,11 +161,9 @@ def fee_share_limit(case: InspectedCase) -> Verdict:
         return NO_FEE
     share = f"{fee / outputs:.2%}" if outputs else "all"
     figures = {"fee_sats": int(fee), "outputs_sats": int(outputs), "limit_percent": limits.max_fee_percent}
-    if fee * 100 >= outputs * limits.max_fee_percent:
-        return refuse(f"The fee is {share} of what the transaction moves.", **figures)
-    if fee * 100 >= outputs * limits.warn_fee_percent:
-        return warn(f"The fee is {share} of what the transaction moves.", **figures)
-    return allow(f"The fee is {share} of what the transaction moves.", **figures)
+    say = warn if fee * 100 >= outputs * limits.warn_fee_percent else allow
+    say = refuse if fee * 100 >= outputs * limits.max_fee_percent else say
+    return say(f"The fee is {share} of what the transaction moves.", **figures)
 
 
 # How many are listed; the rest is counted.

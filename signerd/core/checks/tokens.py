@@ -11,7 +11,7 @@ sees them only here.
 from dataclasses import dataclass
 from itertools import islice
 
-from custody.common.text import amount, count, foreign, said
+from custody.common.text import amount, foreign, said
 from multisig import RECEIVE, MultisigError, Sats
 from multisig.tokens import (
     Bytecode,
@@ -25,6 +25,7 @@ from multisig.tokens import (
 )
 from signerd.core.addresses import called_here
 from signerd.core.checks.case import InspectedCase, Verdict, allow, hold, refuse, warn
+from signerd.core.checks.neighbours import unread
 from signerd.core.tokens import HASHES, facts_of, hidden_parts, payload_of, screen_words
 from signerd.core.values import ReviewContext
 
@@ -187,10 +188,7 @@ def token_twice(case: InspectedCase) -> Verdict:
     listed, more = ", ".join(sorted(other.psbt_id for other in same)), case.context.uncompared.payments
     counts = isinstance(payload, Deploy) or (isinstance(payload, TokenCall) and payload.amount is not None)
     if more and counts and not same:
-        return hold(
-            f"{count(more, 'more proposal', 'more proposals')} may be paid and have an output of this one: "
-            "too many are known here to compare them all, and one may be the same call or deployment."
-        )
+        return hold(unread(more, "be the same call or deployment"))
     if same and isinstance(payload, Deploy):
         who = "You signed a deployment" if all(other.signed for other in same) else "There is a deployment"
         return hold(f"{who} of the very same token already ({listed}): both would exist.", proposals=listed)
