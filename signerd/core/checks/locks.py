@@ -73,31 +73,20 @@ def _relative(case: InspectedCase) -> Verdict | None:
 
 
 def _absolute(case: InspectedCase) -> Verdict:
-    lock = case.psbt.tx.locktime
+    lock, moment = case.psbt.tx.locktime, case.context.moment
     if not case.psbt.tx.locktime_holds:
         return allow("No locktime holds it back.", locktime=lock)
+    what, is_far = f"block {lock:,}", lock > _highest(case) + BLOCKS_AHEAD
     if lock >= LOCKTIME_THRESHOLD:
-        return _time_lock(lock, case)
-    if lock > _highest(case) + BLOCKS_AHEAD:
+        # Every 32-bit number of seconds is a date before the year 2107.
+        when = datetime.fromtimestamp(lock, UTC)
+        what, is_far = f"{when:%Y-%m-%d %H:%M} UTC", moment is None or when > moment + TIME_AHEAD
+    if is_far:
         return hold(
-            f"It cannot be mined before block {lock:,}, which is far ahead: what you sign now could be sent "
-            "then.",
+            f"It cannot be mined before {what}, which is far ahead: what you sign now could be sent then.",
             locktime=lock,
         )
-    return allow(f"It may be mined from block {lock:,} on, which is not far ahead.", locktime=lock)
-
-
-def _time_lock(lock: int, case: InspectedCase) -> Verdict:
-    # Every 32-bit number of seconds is a date before the year 2107.
-    when = datetime.fromtimestamp(lock, UTC)
-    moment = case.context.moment
-    if moment is None or when > moment + TIME_AHEAD:
-        return hold(
-            f"It cannot be mined before {when:%Y-%m-%d %H:%M} UTC, which is far ahead: what you sign now "
-            "could be sent then.",
-            locktime=lock,
-        )
-    return allow(f"It may be mined from {when:%Y-%m-%d %H:%M} UTC on, which is not far ahead.", locktime=lock)
+    return allow(f"It may be mined from {what} on, which is not far ahead.", locktime=lock)
 
 
 def _highest(case: InspectedCase) -> int:

@@ -30,17 +30,12 @@ def conflicting(case: InspectedCase) -> Verdict:
     out, left = [n for n in rivals if n.may_confirm], case.context.uncompared
     cancels = case.takes_all_back and case.snapshot.imported is None
     others = [n for n in out if not (cancels or raises_only_the_fee(case, n))]
-    if others and not left.rivals and all(_is_same(case, n) for n in others):
-        return hold(
-            f"This one ({case.snapshot.psbt_id}) is the same transaction once more: it can confirm only "
-            f"once, and pays nothing more. {_listed(case, others)}",
-            proposals=_names(others),
-        )
     if others:
+        what = "spends coins that are spent already: only one of them can confirm"
+        if not left.rivals and all(_is_same(case, n) for n in others):
+            what = "is the same transaction once more: it can confirm only once, and pays nothing more"
         return hold(
-            f"This one ({case.snapshot.psbt_id}) spends coins that are spent already: only one of them can "
-            "confirm. "
-            f"{_listed(case, others, left.rivals)}",
+            f"This one ({case.snapshot.psbt_id}) {what}. {_listed(case, others, left.rivals)}",
             proposals=_names(others, left.rivals),
         )
     if left.rivals and not cancels:
