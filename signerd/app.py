@@ -23,7 +23,7 @@ from signerd.account.platform import PlatformClient
 from signerd.account.registration import KeyWatch
 from signerd.account.secrets import CREDENTIAL, file_store, keyring_store
 from signerd.account.session import Account
-from signerd.apps import PairedApps
+from signerd.apps.paired import PairedApps
 from signerd.core.values import Record
 from signerd.daemon.devices import Devices
 from signerd.daemon.imported import ImportedPsbts

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from custody.common.terminal import Exit, answer, aside, put
+from custody.common.terminal import Exit, aside, put
 from custody.common.text import count
 from signerd.cli.desk import Desk, answering, asking, pass_desk, path_option, write_file
 from signerd.core.states import network_words
@@ -132,9 +132,7 @@ def begin_anew(desk: Desk) -> None:
         )
         desk.confirm("Begin with an empty journal?")
         start_over(desk.state)
-    desk.tell("The next start begins with an empty journal.")
-    if desk.as_json:
-        answer({"begun_anew": True})
+    desk.give({"begun_anew": True}, "The next start begins with an empty journal.")
 
 
 THIS_PROGRAM = "signerd"

@@ -28,7 +28,7 @@ from signerd.account.platform import PlatformClient
 from signerd.account.registration import KeyWatch, Offer, ask_challenge, registered
 from signerd.account.session import Account
 from signerd.account.vaults import seen_vaults
-from signerd.apps import PairedApps
+from signerd.apps.paired import PairedApps
 from signerd.backup.schedule import last_backup, reminders
 from signerd.callers import TERMINAL, LoopbackCaller
 from signerd.core import events

@@ -31,10 +31,13 @@ _CODE = re.compile(r"\b[0-9]{6}\b")
 class DemoAccount:
     """One person's sign-in. The password is made for this run and not stored."""
 
-    email: str
-    password: str = field(repr=False)
     first_name: str
     surname: str
+    password: str = field(default_factory=lambda: secrets.token_urlsafe(18), repr=False)
+
+    @property
+    def email(self) -> str:
+        return f"{self.first_name.lower()}@demo.example"
 
     async def sign_in(self, platform: AsyncClient, mailbox: "Mailbox") -> None:
         seen = mailbox.seen()
@@ -43,11 +46,6 @@ class DemoAccount:
         if answer.requires_2fa:
             code = mailbox.code_for(self.email, seen)
             await platform.otp_validate(OtpValidateRequest(token_2fa=answer.token_2fa, otp=code))
-
-
-def new_account(first_name: str, surname: str) -> DemoAccount:
-    email = f"{first_name.lower()}@demo.example"
-    return DemoAccount(email, secrets.token_urlsafe(18), first_name, surname)
 
 
 @dataclass(frozen=True)

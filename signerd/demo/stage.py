@@ -16,7 +16,7 @@ from custody.schemas.auth import RegisterRequest
 from custody.schemas.users import InviteToWorkspaceRequest
 from device_simulators.page import DeviceScreen, SimulatorDesk
 from signerd.demo.devices import NETWORK, ButtonPress, DemoDevice, a_person_at, start_device
-from signerd.demo.people import DemoAccount, DemoSigner, Mailbox, new_account
+from signerd.demo.people import DemoAccount, DemoSigner, Mailbox
 from signerd.demo.programs import STEP_SECONDS, DemoFailed, Programs, side_by_side
 from signerd.demo.terminal import Terminal
 
@@ -45,7 +45,7 @@ class Demo:
     devices_url: str = ""
     organisation_id: int = 0
     workspace_id: int = 0
-    owner: DemoAccount = field(default_factory=lambda: new_account("Owner", "of the demo"))
+    owner: DemoAccount = field(default_factory=lambda: DemoAccount("Owner", "of the demo"))
     signers: list[DemoSigner] = field(default_factory=list)
     user_ids: list[int] = field(default_factory=list)
 
@@ -129,7 +129,7 @@ async def _desks(demo: Demo) -> None:
     demo.signers = [
         DemoSigner(
             f"the {name} signer",
-            new_account(name.capitalize(), "signer"),
+            DemoAccount(name.capitalize(), "signer"),
             demo.root / name,
             device,
             demo.programs,

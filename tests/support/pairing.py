@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from signerd.apps import PairedApps
+from signerd.apps.paired import PairedApps
 from signerd.core.values import SigningLimits
 from signerd.errors import NotPaired
 from signerd.feed import Feed

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from custody.common.pace import Bucket
-from signerd.apps import PairedApps
+from signerd.apps.paired import PairedApps
 from signerd.callers import PAGE, STRANGER, TERMINAL, LoopbackCaller
 from signerd.endpoint import EVENTS, HOST
 from signerd.errors import (
