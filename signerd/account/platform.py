@@ -69,7 +69,6 @@ _log = logging.getLogger(__name__)
 PAGE = 200
 
 PROPOSALS, PSBT_ID = "/api/v1/psbt", "psbt_id"
-SIGN = "/api/v1/sign-psbt"
 
 # A thousand proposals of a hundred kilobytes each. Later ones are read once earlier ones have ended.
 MOST_LISTED_BYTES = 128 * 1024 * 1024
@@ -363,7 +362,7 @@ class PlatformClient:
         before each try.
         """
         core = self._client.core
-        request = core.build("POST", SIGN, body, headers={"Idempotency-Key": idempotency_key})
+        request = core.build("POST", "/api/v1/sign-psbt", body, headers={"Idempotency-Key": idempotency_key})
         return read(await self._client.run(call(core, request, repeatable=False)), SignPsbtResponse)
 
 

@@ -59,7 +59,6 @@ from signerd.journal import Journal
 
 # The path of the challenge's signature, below the registered key: Trezor refuses the account path itself.
 PROOF_BELOW = "0/0"
-PROOF_INDEXES = (0, 0)
 
 # The challenge names the account and keys; the platform forgets it after ten minutes.
 AGAIN_HINT = "Register again, and answer on the device within ten minutes: then the challenge expires."
@@ -96,7 +95,7 @@ class Offer:
             signer = recover_message_key(text, signature)
         except InvalidMessage as error:
             raise AnswerRefused(f"this is not a signature of a message: {said(error)}") from error
-        if signer != self.base.xpub.derive_public_key(*PROOF_INDEXES):
+        if signer != self.base.xpub.derive_public_key(0, 0):
             raise AnswerRefused(
                 f"this is not a signature of the challenge by the key at {self.proof_path}",
                 hint="Sign the whole line, unchanged, at this path.",

@@ -24,7 +24,6 @@ from signerd.account.config import Config
 from signerd.errors import PlatformAnswersWrongly, PlatformUnreachable, SecretsError, SignInFailed
 from signerd.feed import Sleep
 
-DEVICE_NAME = "signerd"
 SAVE_AGAIN_SECONDS = 30.0
 
 
@@ -90,7 +89,7 @@ class Account:
         """
         answer = await self._ask(
             lambda: self.client.login(
-                LoginRequest(email=email, password=SecretStr(password), device=DEVICE_NAME)
+                LoginRequest(email=email, password=SecretStr(password), device="signerd")
             )
         )
         if answer.requires_2fa:

@@ -135,7 +135,6 @@ def begin_anew(desk: Desk) -> None:
     desk.give({"begun_anew": True}, "The next start begins with an empty journal.")
 
 
-THIS_PROGRAM = "signerd"
 # The variable that click's completion reads.
 VARIABLE = "_SIGNERD_COMPLETE"
 
@@ -150,7 +149,7 @@ def completion(context: click.Context, shell: str) -> None:
 
     completion_class = get_completion_class(shell)
     assert completion_class is not None, "one of the shells that click knows"
-    put(completion_class(context.find_root().command, {}, THIS_PROGRAM, VARIABLE).source())
+    put(completion_class(context.find_root().command, {}, "signerd", VARIABLE).source())
 
 
 @click.group()

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 
 REGISTRATION = "registration"
-LOCKED = frozenset({"locked", "needs-passphrase"})
-READY = frozenset({"ready"})
-SHOWING = frozenset({"busy"})
 OTHER_KEYS = (
     "  THIS IS NOT the key that is registered here ({registered}): another device, or another passphrase. "
     "Nothing is signed with it."
@@ -66,7 +63,7 @@ def devices(context: click.Context, as_json: bool) -> None:
 @answering
 def unlock(desk: Desk, device: str | None, on_device: bool) -> None:
     """Unlock a device with its PIN, passphrase or password, which are never on the command line."""
-    chosen = _chosen(desk.daemon.devices(), device, LOCKED)
+    chosen = _chosen(desk.daemon.devices(), device, "locked", "needs-passphrase")
     registered = desk.daemon.status().fingerprint
     unlocked = follow_to_its_end(desk.daemon, chosen, desk.answers, desk.tell, on_device=on_device)
     is_other = registered not in {None, unlocked.fingerprint}
@@ -82,7 +79,7 @@ def unlock(desk: Desk, device: str | None, on_device: bool) -> None:
 @answering
 def identify(desk: Desk, device: str | None) -> None:
     """Have a device show something harmless, so that you see which one it is."""
-    chosen = _chosen(desk.daemon.devices(), device, READY)
+    chosen = _chosen(desk.daemon.devices(), device, "ready")
     with reporting(desk, chosen.id):
         desk.daemon.identify_device(chosen.id)
     desk.give({"device_id": chosen.id, "shown": True})
@@ -93,7 +90,7 @@ def identify(desk: Desk, device: str | None) -> None:
 @answering
 def cancel(desk: Desk, device: str | None) -> None:
     """Cancel the operation on a device."""
-    chosen = _chosen(desk.daemon.devices(), device, None)
+    chosen = _chosen(desk.daemon.devices(), device)
     desk.daemon.cancel_device(chosen.id)
     desk.give({"device_id": chosen.id, "cancelled": True})
 
@@ -105,18 +102,16 @@ def another_address(desk: Desk, device: str | None) -> None:
     """Report that a device shows another address than this machine: its question ends at once, and this is
     recorded.
     """
-    chosen = _chosen(desk.daemon.devices(), device, SHOWING)
+    chosen = _chosen(desk.daemon.devices(), device, "busy")
     desk.daemon.another_address(chosen.id)
     desk.give({"device_id": chosen.id, "another_address": True})
 
 
-def _chosen(
-    connected: "tuple[DeviceView, ...]", device_id: str | None, wanted: frozenset[str] | None
-) -> "DeviceView":
+def _chosen(connected: "tuple[DeviceView, ...]", device_id: str | None, *states: str) -> "DeviceView":
     """The named one; else the only one, or the only one in such a state. Raises NoSuchDevice."""
     if device_id is not None:
         return device_named(connected, device_id)
-    fitting = [device for device in connected if wanted is None or device.state in wanted] or list(connected)
+    fitting = [device for device in connected if not states or device.state in states] or list(connected)
     if len(fitting) == 1:
         return fitting[0]
     if fitting:

@@ -1,5 +1,6 @@
 """vaults, pin, unpin, addresses, accounts."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from signerd.core.text import WHY_ELSEWHERE, as_compared
 from signerd.errors import InvalidRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from signerd.client import DaemonClient
     from signerd.shapes import (
         AccountKeys,
@@ -239,26 +242,18 @@ def addresses(desk: Desk, whose: str, start: int, count: int, change: bool, show
     With --show your device shows the address as well, and the two are compared.
     """
     chain, daemon = int(change), desk.daemon
-    whose = whose if whose == OF_PROFILE else naming.vault_id(daemon, whose)
+    listing: Callable[..., AddressPage] = daemon.profile_addresses
+    showing: Callable[..., AddressShown] = daemon.show_profile_address
+    if whose != OF_PROFILE:
+        whose = naming.vault_id(daemon, whose)
+        listing, showing = partial(daemon.vault_addresses, whose), partial(daemon.show_vault_address, whose)
     if show is None:
-        page = _page(daemon, whose, chain, start, count)
+        page = listing(chain=chain, start=start, count=count)
         desk.give(page, _page_text(page))
         return
     with reporting(desk, _subject(daemon, whose)), accepting_other_address(desk.connect, desk.tell):
-        shown = _shown(daemon, whose, chain, show)
+        shown = showing(index=show, chain=chain)
     desk.give(shown, f"Your device shows the same address: {as_compared(shown.on_screen, shown.address)}.")
-
-
-def _page(daemon: "DaemonClient", whose: str, chain: int, start: int, count: int) -> "AddressPage":
-    if whose == OF_PROFILE:
-        return daemon.profile_addresses(chain=chain, start=start, count=count)
-    return daemon.vault_addresses(whose, chain=chain, start=start, count=count)
-
-
-def _shown(daemon: "DaemonClient", whose: str, chain: int, index: int) -> "AddressShown":
-    if whose == OF_PROFILE:
-        return daemon.show_profile_address(index=index, chain=chain)
-    return daemon.show_vault_address(whose, index=index, chain=chain)
 
 
 def _subject(daemon: "DaemonClient", whose: str) -> str:

@@ -27,8 +27,6 @@ from signerd.daemon.views import airgap_preview
 from signerd.errors import AnswerRefused, RegistrationStale
 from signerd.shapes import AirgapChallenge, EnrolmentFile, Registered, RegistrationPreview
 
-CHALLENGE_FILE = "challenge.txt"
-
 
 async def preview(daemon: Daemon, exports: Sequence[str]) -> RegistrationPreview:
     """The keys in these files; nothing is sent. Raises AnswerRefused."""
@@ -46,7 +44,7 @@ async def challenge(daemon: Daemon, exports: Sequence[str], digest: str) -> Airg
     return AirgapChallenge(
         challenge=text,
         path=str(offer.proof_path),
-        file_name=CHALLENGE_FILE,
+        file_name="challenge.txt",
         file=message_request(text, offer.proof_path),
     )
 

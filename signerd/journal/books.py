@@ -84,19 +84,17 @@ ORDER BY p.rowid
 """
 
 
-_COINS = "SELECT txid, vout FROM spends WHERE psbt_id = ?"
-
-
 def spent_since(connection: sqlite3.Connection, begin: str) -> tuple[Spent, ...]:
     """What was signed or exported, or is at a device, from the first entry after ``begin`` on (RFC 3339
     UTC).
     """
+    coins = "SELECT txid, vout FROM spends WHERE psbt_id = ?"
     return tuple(
         Spent(
             row["psbt_id"],
             row["quorum"],
             sum(amount for _script, amount in json.loads(row["approved"])["payments"]),
-            frozenset(OutPoint(*coin) for coin in connection.execute(_COINS, (row["psbt_id"],))),
+            frozenset(OutPoint(*coin) for coin in connection.execute(coins, (row["psbt_id"],))),
         )
         for row in connection.execute(_SPENT, (begin,)).fetchall()
     )

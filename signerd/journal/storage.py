@@ -46,7 +46,6 @@ CHECKED = "journal.checked"
 Head = tuple[int, bytes]
 # Of SQLite's virtual machine, between two looks at whether the daemon stops.
 _STEPS_BETWEEN = 10_000
-_COMPANIONS = ("", "-wal", "-shm")
 # Longer than a backup takes to copy the file.
 BUSY_SECONDS = 5.0
 # SQLite errors that say nothing about the file's content (https://sqlite.org/rescode.html).
@@ -291,7 +290,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _aside(folder: Path, now: datetime, why: str) -> JournalCorrupted:
     kept = folder / f"damaged-{now:%Y%m%dT%H%M%S%f}"
     kept.mkdir(mode=0o700)
-    for suffix in _COMPANIONS:
+    for suffix in ("", "-wal", "-shm"):
         source = folder / f"{JOURNAL}{suffix}"
         if source.exists():
             source.replace(kept / source.name)
