@@ -25,7 +25,7 @@ from signerd.cli.proposals import (
     status_of,
 )
 from signerd.cli.words import proposal_text
-from signerd.core.states import ASKED
+from signerd.core.states import ASKED, State
 from signerd.errors import AnswerMissing, DeviceError, IllegalEvent, InvalidRequest, StaleApproval
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 
 # The daemon's states in which a proposal is approved and no device was asked.
-EXPORTED: Final = "exported"
-APPROVED: Final = frozenset({"waiting-for-device", EXPORTED})
+APPROVED: Final = frozenset({State.WAITING_DEVICE, State.EXPORTED})
 # QR versions, and the capitals and digits that each holds at level L (ISO/IEC 18004).
 _CAPACITY: Final = {5: 154, 10: 395, 15: 758, 20: 1249, 27: 2132}
 AGAIN: Final = "It is recorded as exported: the same command again gives the same bytes."
@@ -77,7 +76,7 @@ def export(
     try:
         given = desk.daemon.export_psbt(psbt_id, psbt_version)
     except StaleApproval:
-        if view.state != EXPORTED:
+        if view.state != State.EXPORTED:
             raise
         _approve_anew(desk, desk.daemon.proposal(psbt_id), frozenset(acknowledge), aside)
         given = desk.daemon.export_psbt(psbt_id, psbt_version)
@@ -180,7 +179,7 @@ def _found_and_approved(desk: Desk, psbt: str, acknowledged: frozenset[str]) -> 
 
     txid = ReceivedPsbt.parse(psbt).psbt.tx.txid
     for line in desk.daemon.proposals():
-        view = desk.daemon.proposal(line.psbt_id) if line.state == EXPORTED else None
+        view = desk.daemon.proposal(line.psbt_id) if line.state == State.EXPORTED else None
         if view is not None and view.money is not None and view.money.txid == txid:
             _approve_anew(desk, view, acknowledged, desk.tell)
             return True

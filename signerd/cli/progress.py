@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TextIO
 
-from signerd.core.states import ON_THE_WAY, state_words
+from signerd.core.states import ON_THE_WAY, State, state_words
 from signerd.errors import AnswerMissing, DaemonFailed, DaemonNotRunning, SignerdError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) 
         # Where there was no event since, the outcome may have been there before.
         for line in chain((None,) if daemon.status().position == after else (), lines):
             if line is not None and line.subject == psbt_id and line.kind != "ask":
-                tries += line.kind == "state" and line.text == SUBMITTING
+                tries += line.kind == "state" and line.text == State.SUBMITTING
                 words = _words(daemon, line, tries)
                 # Some devices show the same screen twice.
                 if words and words != said:
@@ -55,9 +55,8 @@ def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) 
     )
 
 
-SUBMITTING, SIGNED, WAITING, KEPT = "submitting", "signed", "waiting-for-device", "kept"
 # A kept signature may stay so for weeks: that is an outcome for now.
-MOVING = ON_THE_WAY - {KEPT}
+MOVING = ON_THE_WAY - {State.KEPT}
 
 
 def _words(daemon: "DaemonClient", line: "Happened", tries: int) -> str:
@@ -66,20 +65,20 @@ def _words(daemon: "DaemonClient", line: "Happened", tries: int) -> str:
     """
     if line.kind != "state":
         return line.text
-    if line.text == KEPT:
+    if line.text == State.KEPT:
         return ""  # The reason is printed instead.
-    if line.text == WAITING:
+    if line.text == State.WAITING_DEVICE:
         return _waiting_text(daemon)
-    if line.text == SIGNED and tries == 1:
+    if line.text == State.SIGNED and tries == 1:
         view = daemon.proposal(line.subject)
         why = view.reason or state_words(line.text)
         return f"{why} It is signed, and signerd goes on trying. Ctrl-C leaves it to that."
-    return "" if line.text in {SUBMITTING, SIGNED} and tries > 1 else state_words(line.text)
+    return "" if line.text in {State.SUBMITTING, State.SIGNED} and tries > 1 else state_words(line.text)
 
 
 def _waiting_text(daemon: "DaemonClient") -> str:
     """The state, and what to do where the registered device is not connected."""
-    words, ours = state_words(WAITING), daemon.status().fingerprint
+    words, ours = state_words(State.WAITING_DEVICE), daemon.status().fingerprint
     there = daemon.devices()
     if ours is None or any(device.fingerprint == ours for device in there):
         return words

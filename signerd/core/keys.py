@@ -68,9 +68,6 @@ class VaultAccounts:
         return None
 
 
-_LABEL_LENGTH = 8
-
-
 class RevocationReason(StrEnum):
     """The reason of a revocation. Where the platform gives none, another active key means that it was
     replaced.
@@ -135,7 +132,7 @@ def revocation_of(registered: OwnKey, key_id: str, listed: Sequence[Key], now: d
         if others
         else RevocationReason.REVOKED
     )
-    successor = foreign(others[0])[:_LABEL_LENGTH] if others else ""
+    successor = foreign(others[0])[:8] if others else ""
     return Revocation(key_id, str(registered.key.fingerprint), why, now, successor)
 
 

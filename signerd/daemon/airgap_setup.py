@@ -93,10 +93,9 @@ def _offer(daemon: Daemon, exports: Sequence[str]) -> Offer:
     try:
         *vault_keys, profile = parse_signer_keys(exports, daemon.journal.network)
     except (BridgeError, MultisigError) as error:
-        raise AnswerRefused(said(error), hint=error.hint or KEYS_HINT) from error
+        hint = (
+            "Export the keys on the device once more: Coldcard's Generic JSON, or lines of "
+            "[fingerprint/path]xpub."
+        )
+        raise AnswerRefused(said(error), hint=error.hint or hint) from error
     return Offer(daemon.journal.network, tuple(vault_keys), profile)
-
-
-KEYS_HINT = (
-    "Export the keys on the device once more: Coldcard's Generic JSON, or lines of [fingerprint/path]xpub."
-)

@@ -47,13 +47,11 @@ UNFORESEEN = "Asking the device failed unexpectedly: signerd's own messages say 
 NOT_ASKED = (Locked, Uninitialised, WrongApp, NeedsPassphrase, Busy, NoPermission)
 
 
-FIRST_ADDRESS = "the vault's first address"
 KEEP_AWAY = (
     "Send nothing to either address. Compare the vault's verification code with the other signers; "
     "try another device of yours or another machine."
 )
 PIN_AGAIN = "Pin the vault once more with `signerd pin`, which makes the device know it."
-ANOTHER_DEVICE = "Compare the address with another signer's machine or device instead."
 
 
 @dataclass(frozen=True)
@@ -64,11 +62,11 @@ class AddressToShow:
     index: int
     words: str
     hint_where_it_differs: str | None = KEEP_AWAY
-    hint_where_not_shown: str | None = ANOTHER_DEVICE
+    hint_where_not_shown: str | None = "Compare the address with another signer's machine or device instead."
 
 
 # Shown before a vault is pinned; the errors' own hints fit.
-FIRST = AddressToShow(RECEIVE, 0, FIRST_ADDRESS, None, None)
+FIRST = AddressToShow(RECEIVE, 0, "the vault's first address", None, None)
 
 
 # The least time in which a person compares an address.

@@ -136,8 +136,10 @@ def _condition(kind: RuleKind, value: Any, path: Path, network: Network) -> Cond
                 return Condition(kind, limit=amount_sats(value))
             case RuleKind.ADDRESS:
                 return Condition(kind, scripts=addresses(value, network))
+            case _ if not isinstance(value, bool):
+                raise ValueError("write true or false, without quotes")  # noqa: TRY301 - as for other terms
             case _:
-                return Condition(kind) if truth(value) else None
+                return Condition(kind) if value else None
     except ValueError as error:
         raise _Mistake(path, str(error)) from None
 
@@ -187,12 +189,6 @@ def addresses(value: Any, network: Network) -> frozenset[bytes]:
             why = _without_period(error)
             raise ValueError(f'"{text}" is not an address of {network}: {why}') from None
     return frozenset(scripts)
-
-
-def truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("write true or false, without quotes")  # noqa: TRY004 - one kind of error for all terms
-    return value
 
 
 def _without_period(error: Exception) -> str:
