@@ -21,7 +21,7 @@ from custody.client import AsyncClient
 from device_simulators.page import DeviceScreen
 from signerd.demo import stage
 from signerd.demo.devices import DemoDevice, start_device
-from signerd.demo.people import DemoSigner, new_account
+from signerd.demo.people import DemoAccount, DemoSigner
 from signerd.demo.programs import Programs
 
 FAMILIES = ("ledger", "coldcard", "trezor")
@@ -79,7 +79,7 @@ async def three_devices(demo: stage.Demo) -> list[DemoDevice]:
 def with_all(demo: stage.Demo, devices: list[DemoDevice]) -> DemoSigner:
     """A signer whose daemon has all three devices."""
     signer = DemoSigner(
-        "signer", new_account("Signer", "Bench"), demo.root / "signer", devices[0], demo.programs
+        "signer", DemoAccount("Signer", "Bench"), demo.root / "signer", devices[0], demo.programs
     )
     signer.prepare(demo.url)
     path = signer.state / "config.toml"
