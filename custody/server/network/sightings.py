@@ -7,7 +7,6 @@ follows from its coins, the transactions that created them, and its other versio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import structlog
 from sqlalchemy import and_, select
@@ -82,13 +81,6 @@ MOVED = {
 }
 
 
-class _Block(NamedTuple):
-    """The block that spends a proposal's coins, as far as known."""
-
-    height: int | None
-    hash: str | None
-
-
 @dataclass(frozen=True)
 class Sightings:
     """What one snapshot of a chain shows, written in one transaction after the coins.
@@ -133,7 +125,7 @@ class Sightings:
         observation = observe(db, proposal, coins, self.snapshot)
         events = events_for(Status(proposal.status), observation)
         block = self._block_of(coins)
-        is_settled = LifecycleEvent.MINED not in events or self._is_judged(proposal, block)
+        is_settled = LifecycleEvent.MINED not in events or self._is_judged(proposal, *block)
         if not is_settled:
             events = tuple(event for event in events if event is not LifecycleEvent.MINED)
         # It can be broadcast again only where its final transaction is stored, and its coins are free.
@@ -156,32 +148,32 @@ class Sightings:
             enqueue(db, BROADCAST, proposal.id, self.lifecycle.clock())
         return is_settled
 
-    def _block_of(self, coins: Sequence[ChainCoinRow | None]) -> _Block:
-        """A snapshot has only its new blocks; a transaction that waited for the index of tokens is in an
-        older one.
+    def _block_of(self, coins: Sequence[ChainCoinRow | None]) -> tuple[int | None, str | None]:
+        """Height and hash of the block that spends a proposal's coins, as far as known. A snapshot has only
+        its new blocks; a transaction that waited for the index of tokens is in an older one.
         """
         height = next((coin.spent_height for coin in coins if coin is not None), None)
         block, place = self.snapshot.block_at(height), (self.chain, height)
         if height is None or block is not None:
-            return _Block(height, None if block is None else block.hash)
+            return height, None if block is None else block.hash
         seen = self.db.get(ChainBlockRow, place) or self.db.get(TokenBlockRow, place)
-        return _Block(height, None if seen is None else seen.block_hash)
+        return height, None if seen is None else seen.block_hash
 
-    def _is_judged(self, proposal: ProposalRow, block: _Block) -> bool:
+    def _is_judged(self, proposal: ProposalRow, height: int | None, block_hash: str | None) -> bool:
         """Whether the index of tokens has read the block of a token's transaction. So the proposal, the
         token's or call's record and later calls see it confirmed at the same time.
         """
         if TxType(proposal.tx_type) not in TOKEN_KINDS:
             return True
-        read = self.db.get(TokenBlockRow, (self.chain, block.height))
-        return read is not None and read.block_hash == block.hash
+        read = self.db.get(TokenBlockRow, (self.chain, height))
+        return read is not None and read.block_hash == block_hash
 
     def _happen(
         self,
         proposal: ProposalRow,
         event: LifecycleEvent,
         coins: Sequence[ChainCoinRow | None],
-        block: _Block,
+        block: tuple[int | None, str | None],
     ) -> None:
         db = self.db
         winner = winner_of(db, proposal, coins) if event is LifecycleEvent.COIN_SPENT else None
