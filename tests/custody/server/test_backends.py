@@ -50,11 +50,3 @@ def test_each_change_is_told_once() -> None:
         ("backend up", "info"),
     ]
     assert market.reached["regtest"].answered_at == clock.now
-
-
-def test_another_reason_is_told_too_also_of_one_that_never_answered() -> None:
-    market = Market({"regtest": Backend()}, Clock(), Meters())
-    with capture_logs() as lines:
-        ask(market, "It is still fetching the chain.", "It has no index.", "It has no index.")
-    assert [line["reason"] for line in lines] == ["It is still fetching the chain.", "It has no index."]
-    assert market.reached["regtest"] == Reach(is_up=False, reason="It has no index.")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from custody.server.errors import ChainUnavailable
 from multisig.network import Network
 from multisig.script import decode_address
 from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
@@ -125,42 +124,3 @@ def test_a_payment_is_signed_broadcast_mined_reorganised_and_mined_again(rig, tm
         rig.mine(5)
         desk.settle()
         assert status(desk, psbt_id) == ("CONFIRMED", 6, again.hash)
-
-
-def test_what_the_mempool_forgets_is_broadcast_again(rig, tmp_path):
-    with desk_before(rig, tmp_path) as desk:
-        desk.deposit(500_000)
-        psbt_id = signed(desk)
-        desk.settle()
-        txid = desk.proposal(psbt_id)["txid"]
-        rig.forget()
-        assert rig.backend.transaction(txid) is None
-        desk.world.clock.advance(minutes=2)
-        desk.watcher.look()
-        assert desk.proposal(psbt_id)["trouble"]["kind"] == "not-in-mempool"
-        desk.settle()
-        desk.settle()
-        assert desk.proposal(psbt_id)["trouble"] is None
-        assert rig.backend.transaction(txid).block is None
-        (block,) = rig.mine()
-        desk.settle()
-        assert status(desk, psbt_id) == ("CONFIRMED", 1, block.hash)
-
-
-def test_a_node_that_is_away_stalls_the_broadcast_and_nothing_else(rig, tmp_path):
-    with desk_before(rig, tmp_path) as desk:
-        desk.deposit(500_000)
-        psbt_id = signed(desk)
-        with rig.down():
-            desk.outbox.run_due()
-            with pytest.raises(ChainUnavailable):
-                desk.watcher.look()
-            stalled = desk.proposal(psbt_id)
-            assert (stalled["status"], stalled["failure_code"]) == ("STALLED", "BACKEND_UNAVAILABLE")
-            assert money(desk) == (500_000, 0, 500_000)
-        desk.world.clock.advance(seconds=61)
-        desk.settle()
-        assert status(desk, psbt_id)[0] == "BROADCASTING"
-        (block,) = rig.mine()
-        desk.settle()
-        assert status(desk, psbt_id) == ("CONFIRMED", 1, block.hash)

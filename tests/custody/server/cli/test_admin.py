@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from custody.common.terminal import Exit
 from custody.server.cli import app
 from custody.server.secrets import Purpose
 from tests.support.accounts import CAROL, Phone, enrol, register, sign_in, validate
@@ -43,19 +42,6 @@ def test_a_lost_authenticator_is_set_back_to_mailed_codes(world: World, phone: P
     assert "TWO_FACTOR_RESET" in world.audit_actions()
 
 
-def test_a_running_platform_reads_on_while_a_secret_is_rotated(
-    world: World, phone: Phone, tmp_path: Path
-) -> None:
-    before = world.platform.services.tools.secrets.of(Purpose.TOTP)
-    answer = admin(tmp_path, "rotate-secret", "totp")
-    assert answer.stdout == (
-        "A new totp secret. 1 account was encrypted anew. Old ones dropped: 1, still read: 0.\n"
-    )
-    assert world.platform.services.tools.secrets.of(Purpose.TOTP) != before
-    token = world.login(CAROL).json()["token_2fa"]
-    assert validate(world, token, phone.next_code()).status_code == 200
-
-
 @pytest.mark.parametrize("purpose", sorted(map(str, Purpose)))
 def test_every_secret_can_be_rotated_and_none_is_shown(world: World, tmp_path: Path, purpose: str) -> None:
     """P49."""
@@ -65,13 +51,3 @@ def test_every_secret_can_be_rotated_and_none_is_shown(world: World, tmp_path: P
         assert answer.stdout.startswith(f"A new {purpose} secret.")
     text = (tmp_path / "secrets.json").read_text()
     assert [word for word in answer.stdout.split() if len(word) > 20 and word in text] == []
-
-
-def test_old_webhook_secrets_go_when_told_and_checkpoints_never(world: World, tmp_path: Path) -> None:
-    assert "still read: 0" in admin(tmp_path, "rotate-secret", "purchase-webhook").stdout
-    assert "still read: 1" in admin(tmp_path, "rotate-secret", "purchase-webhook").stdout
-    finished = admin(tmp_path, "rotate-secret", "purchase-webhook", "--finish").stdout
-    assert finished == "No new purchase-webhook secret. Old ones dropped: 1, still read: 0.\n"
-    refused = admin(tmp_path, "rotate-secret", "checkpoint", "--finish")
-    assert refused.exit_code == Exit.NOT_DECIDED
-    assert "it stays" in refused.stderr

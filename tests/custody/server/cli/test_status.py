@@ -10,7 +10,6 @@ from sqlalchemy import select
 
 from custody.common.terminal import Exit
 from custody.server.cli import app
-from custody.server.cli.status import _ago
 from custody.server.jobs.outbox import BROADCAST, enqueue
 from custody.server.mail.jobs import MAIL
 from custody.server.operations.status import read_status
@@ -76,12 +75,6 @@ def test_a_platform_on_which_nothing_happened(database: str, tmp_path: Path) -> 
     assert found.database.kind == database.split(":", maxsplit=1)[0].split("+", maxsplit=1)[0]
     assert found.database.size_bytes > 0
     assert (found.leases, found.checkpoint_at) == ((), None)
-
-
-def test_ages_in_words() -> None:
-    seconds = (-5, 0, 119, 120, 7_200, 200_000)
-    told = ["0 s ago", "0 s ago", "119 s ago", "2 min ago", "2 h ago", "2 d ago"]
-    assert [_ago(START, START + timedelta(seconds=each)) for each in seconds] == told
 
 
 ALICE = "alice@example.org"

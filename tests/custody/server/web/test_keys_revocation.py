@@ -1,21 +1,17 @@
 """Revoking a key through HTTP: who may, what is refused, and what a revoked key still does (P47)."""
 
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import httpx
 import pytest
-from click.testing import CliRunner
 from sqlalchemy import select
 
-from custody.common.terminal import Exit
 from custody.schemas.call import PermissionName
-from custody.server.cli import app
 from custody.server.store.models import AuditEventRow, MembershipRow
 from multisig import Psbt
-from tests.support.custody import Desk, ok, open_desk, refused
+from tests.support.custody import Desk, ok, refused
 from tests.support.platform import As
 from tests.support.prepared import Story, nothing
 from tests.support.staff import add_someone, roles
@@ -191,26 +187,6 @@ class TestApprovals:
         # She signs nothing more, and what she signed stands.
         before["signers"][0]["may_approve"] = False
         assert desk.proposal(psbt_id) == before
-
-
-class TestOperator:
-    def run(self, state, *arguments: str):
-        return CliRunner().invoke(app, ["admin", "revoke-key", "--state", str(state), *arguments])
-
-    def test_revokes_from_the_command_line(self, tmp_path) -> None:
-        state = tmp_path / "state"
-        with open_desk(state) as desk:
-            alice, carol = key_of(desk, "alice"), key_of(desk, "carol")
-        first = self.run(state, "--key-id", alice, "--reason", "lost", "--json")
-        assert first.exit_code == 0, first.output
-        assert json.loads(first.stdout)["RevokedReason"]["String"] == "lost"
-        short = self.run(state, "--key-id", carol, "--reason", "lost")
-        assert short.exit_code == Exit.NOT_DECIDED
-        assert "'Treasury'" in short.stderr
-        forced = self.run(state, "--key-id", carol, "--reason", "lost", "--force")
-        assert forced.stdout == f"Key {carol} of user 4 is revoked: lost.\n"
-        missing = self.run(state, "--key-id", "none", "--reason", "lost")
-        assert (missing.exit_code, "no such key" in missing.stderr) == (Exit.NOT_DECIDED, True)
 
 
 def test_a_key_that_is_lost_while_it_signs_has_signed_nothing(desk: Desk, psbt_id: str) -> None:

@@ -7,7 +7,6 @@ from sqlalchemy import update
 
 from custody.server.people import organisations as rules
 from custody.server.store.models import UserRow
-from multisig import Network
 from tests.support.custody import ok
 from tests.support.onboarding import REQUEST
 from tests.support.platform import As, World
@@ -85,18 +84,6 @@ class TestApproval:
         (mail,) = world.mail.sent
         assert (mail.to, mail.subject) == (ASKER, "Your organisation is ready")
         assert "Note of the reviewer: Welcome. Click here\n" in mail.text
-
-    def test_of_a_network_that_is_not_open_changes_nothing(self, world: World) -> None:
-        world.organisation("Platform", OPERATOR, Network.MAINNET)
-        with world.platform.services.store.write() as db:
-            db.execute(update(UserRow).values(is_operator=True))
-        operator = world.as_user(OPERATOR)
-        uid = asked(operator)
-        refused = review(operator, uid)
-        assert refused.status_code == 409
-        assert "custody admin bootstrap" in refused.json()["detail"]
-        assert operator.get(PATH).json()[0]["status"] == "pending"
-        assert len(operator.get("/api/v1/get-user-info").json()["OrganisationsInfo"]["Organisations"]) == 1
 
 
 def test_a_rejection_founds_nothing_is_told_and_final(operator: As, asker: As, world: World) -> None:

@@ -127,15 +127,6 @@ class TestForged:
         ok(deliver(world, transaction(address)))
         assert len(ok(alice.get(LIST))) == 1
 
-    def test_a_secret_that_was_dropped(self, world: World, address: str) -> None:
-        kept = world.platform.services.tools.secrets
-        (old,) = kept.of(Purpose.PURCHASE_WEBHOOK)
-        kept.rotate(Purpose.PURCHASE_WEBHOOK)
-        ok(deliver(world, transaction(address), secret=old))
-        kept.drop(Purpose.PURCHASE_WEBHOOK, [old])
-        newer = transaction(address, updatedAt="2026-03-01T11:59:59.000Z")
-        refused(deliver(world, newer, secret=old), 401, "UNAUTHENTICATED")
-
 
 class TestSecret:
     def test_is_shown_to_the_operator_and_signs(self, tmp_path: Path) -> None:
