@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import cast
 
 from pydantic import TypeAdapter
-from sqlalchemy import func, select
+from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import asset_tokens as wire
@@ -36,13 +36,18 @@ from multisig.tokens.machine import Cell
 # A contract's id on chain, once its deployment is confirmed.
 _DEPLOYED_AS = (
     select(ProposalRow.txid_expected)
-    .join(TokenCellRow, TokenCellRow.contract_id == ProposalRow.txid_expected)
     .where(
         ProposalRow.family_id == ContractRow.deploy_family_id,
         ProposalRow.tx_type == TxType.DEPLOY.value,
         ProposalRow.status == ProposalStatus.CONFIRMED.value,
-        TokenCellRow.chain == ContractRow.chain,
-        TokenCellRow.cell == int(Cell.DEPLOYED),
+        # In a join SQLite would begin with all cells of the chain.
+        exists()
+        .where(
+            TokenCellRow.chain == ContractRow.chain,
+            TokenCellRow.contract_id == ProposalRow.txid_expected,
+            TokenCellRow.cell == int(Cell.DEPLOYED),
+        )
+        .correlate(ContractRow, ProposalRow),
     )
     .limit(1)
     .correlate(ContractRow)

@@ -221,7 +221,7 @@ class ChainCoinRow(Base):
         Index("ix_chain_coins_height", "chain", "height"),
         Index("ix_chain_coins_spent", "chain", "spent_height", **only_where("spent_by IS NOT NULL")),
         # The coins that a transaction spends. Not partial: PostgreSQL would scan a partial index.
-        Index("ix_chain_coins_spender", "spent_by"),
+        Index("ix_chain_coins_spender", "chain", "spent_by"),
     )
 
     chain: Mapped[str] = mapped_column(primary_key=True)
