@@ -15,7 +15,6 @@ from custody.cli.program import app as custody
 from custody.server.settings import Settings
 from signerd.account.config import Config
 from signerd.cli.program import app as signerd
-from signerd.core.checks.table import CHECKS
 from tests.support.pages import PAGES, ROOT, command_lines, named
 
 # `--no-workers` is the option; the tests alone change the others.
@@ -72,13 +71,6 @@ def test_every_command_is_one_of_the_programs():
         faults += [fault(line, whole=False) for line in INLINE.findall(page.read_text(encoding="utf-8"))]
         wrong += [f"{named(page)}: {one}" for one in faults if one]
     assert wrong == []
-
-
-def test_a_warning_that_a_page_acknowledges_is_a_checks():
-    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    acknowledged = set(re.findall(r"--acknowledge ([a-z]+(?:-[a-z]+)*)", pages))
-    assert acknowledged
-    assert acknowledged <= CHECKS.keys()
 
 
 def test_every_setting_is_on_a_page():

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import tomllib
 from itertools import filterfalse
 from posixpath import normpath
 
@@ -85,28 +84,3 @@ def test_its_tables_and_constants_are_there(page):
 
 def defines(path, word):
     return re.search(rf"^ *(?:class |def )?{word}\b", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
-
-
-def _listed(after):
-    """The names in the first column of the table below a heading or a line."""
-    text = ARCHITECTURE.read_text(encoding="utf-8").partition(f"{after}\n")[2]
-    rows = re.search(r"(?:^\|.*\n)+", text, re.MULTILINE)[0].splitlines()[2:]
-    return sorted(name for row in rows for name in QUOTED.findall(row.split("|")[1]))
-
-
-@pytest.mark.parametrize("package", ["multisig", "firmware_bridge", "device_simulators"])
-def test_the_architecture_lists_each_module(package):
-    inside = {file.split("/")[1].removesuffix(".py") for file in FILES if file.startswith(f"{package}/")}
-    assert _listed(f"## {package}") == sorted(name for name in inside if not re.match(r"__|py\.typed", name))
-
-
-def test_the_architecture_lists_each_layer_of_signerd():
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    (layers,) = (contract["layers"] for contract in contracts if contract["name"] == "Inside signerd")
-    assert _listed("## signerd") == sorted(set(re.findall(r"\w+", " ".join(layers))) - {"__main__"})
-
-
-def test_the_architecture_lists_each_noun_of_the_platform():
-    inside = {file.split("/")[2] for file in FILES if re.match(r"custody/server/\w+/", file)}
-    others = {"chain", "cli", "console", "rules", "store", "web"}
-    assert _listed("is a contract (`make lint`).") == sorted(inside - others)

@@ -16,21 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.signerd.cli.test_daemon import CONFIG
+
 CHECKOUT = Path(__file__).parents[2]
 GIVEN = os.environ.get("SIGNERD_TRY_DEB")
 pytestmark = pytest.mark.skipif(not GIVEN, reason="SIGNERD_TRY_DEB names no root to try the package in")
 SECONDS = 1800
 USER = "ada"
-CONFIG = """network = "regtest"
-[platform]
-url = "http://127.0.0.1:9"
-[devices]
-usb = false
-[secrets]
-store = "file"
-[loopback]
-port = 0
-"""
 # As the service: what ExecStart says, on a socket that systemd's own program opens, as an ordinary user.
 SERVE = """set -eu
 state=$HOME/.local/state/signerd

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from signerd.app import DaemonDependencies, open_daemon
-from signerd.cli.words import proposal_text
 from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
-from signerd.errors import NeedsAcknowledgement, RulesInvalid
+from signerd.errors import RulesInvalid
 from signerd.journal import held
-from tests.support.daemons import MemoryStore, approve, hurried_sleep, make_config, prepare, until_state
+from tests.support.daemons import MemoryStore, hurried_sleep, make_config, prepare, until_state
 from tests.support.desk import CLAIM, VAULT, VAULT_ID, make_pin, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import EMAIL, PASSWORD, FakePlatform
@@ -55,21 +54,6 @@ async def daemon_under(
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-async def test_what_a_rule_holds_is_signed_once_it_is_named(tmp_path: Path, clock: Clock) -> None:
-    rules = f"[vaults.{VAULT_ID}.ask]\nalways = true\n"
-    async with daemon_under(rules, tmp_path, clock) as (daemon, platform, bridge):
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        shown = await daemon.proposal("p-1")
-        assert shown.to_acknowledge == ("rule-vault-ask-always",)
-        assert "your rules ask you first.  [rule-vault-ask-always]" in proposal_text(shown)
-        with pytest.raises(NeedsAcknowledgement, match="rule-vault-ask-always"):
-            await approve(daemon, "p-1")
-        assert bridge.asked == 0
-        await approve(daemon, "p-1", "rule-vault-ask-always")
-        await until_state(daemon, "p-1", State.SUBMITTED)
-        assert len(platform.signatures("p-1")) == 1
 
 
 async def test_s26_rules_for_a_vault_that_was_never_pinned_stop_the_start(

@@ -1,6 +1,8 @@
 """Public keys that devices show as UR 2: the published vectors, and altered ones."""
 
 import contextlib
+import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -20,57 +22,11 @@ from multisig import HARDENED, DerivationPath, Network, WrongNetwork
 from tests.support.ur_keys import account_of, animated, cbor_of, hdkey, keys_of, whole
 from tests.support.wallets import ALICE
 
+VECTORS = json.loads((Path(__file__).parent / "vectors" / "ur_keys.json").read_text())
 # BCR-2020-015 and BCR-2023-019, "Example/Test Vector": one account in both versions, and its keys.
-ACCOUNT = (
-    "ur:crypto-account/oeadcyemrewytyaolttaadmutaaddloxaxhdclaxwmfmdeiamecsdsemgtvsjzcncygrkowtrontzs"
-    "chgezokstswkkscfmklrtauteyaahdcxiehfonurdppfyntapejpproypegrdawkgmaewejlsfdtsrfybdehcaflmtrlbdhp"
-    "amtaaddyoyadlncsdwykaeykaeykaycynlytsnyltaadmhtaadmwtaaddloxaxhdclaostvelfemdyynwydwyaievosrgmam"
-    "bklovabdgypdglldvespsthysadamhpmjeinaahdcxntdllnaaeykoytdacygegwhgjsiyonpywmcmrpwphsvodsrerozsby"
-    "axluzcoxdpamtaaddyoyadlncsehykaeykaeykaycypdbskeuytaadmwtaaddloxaxhdclaxzcfxeegdrpmogrgwkbzctltt"
-    "weadkiengrwlhtprremouoluutqdpfbncedkynfhaahdcxjpwevdeogthttkmeswzcolcpsaahcfnshkhtehytclmnteatmo"
-    "teadtlwynnftloamtaaddyoyadlncsghykaeykaeykaycybthlvytstaadmhtaaddloxaxhdclaxhhsnhdrpftdwuocntily"
-    "dibehnecmovdfekpjkclcslasbhkpawsaddmcmmnahnyaahdcxlotedtndfymyltclhlmtpfsadscnhtztaolbnnkistaede"
-    "gwfmmedreetnwmcycnamtaaddyoyadlfcsdpykaycyemrewytytaadmhtaadmetaaddloxaxhdclaxdwkswmztpytnswtsec"
-    "nblfbayajkdldeclqzzolrsnhljedsgminetytbnahatbyaahdcxkkguwsvyimjkvwteytwztyswvendtpmncpasfrrylprn"
-    "htkblndrgrmkoyjtbkrpamtaaddyoyadlocsdyykaeykaeykadykaycyhkrpnddrtaadmetaaddloxaxhdclaohnhffmvsbn"
-    "dslrfgclpfjejyatbdpebacnzokotofxntaoemvskpaowmryfnotfgaahdcxdlnbvecentssfsssgylnhkrstoytecrdlyad"
-    "rekirfaybglahltalsrfcaeerobwamtaaddyoyadlocsdyykaeykaeykaoykaycyhkrpnddrtaadnltaaddloxaxhdclaork"
-    "rhkeytwsoykorletwstbwycagtbsotmeptjkesgwrfcmveskvdmngujzttgtdpaahdcxgrfgmuvyylmwcxjtttechplslgoe"
-    "gagaptdniatidmhdmebdwfryfsnsdkcplyvaamtaaddyoyadlncshfykaeykaeykaycytostatbnimltntsp"
-)
-ACCOUNT_2 = (
-    "ur:account-descriptor/oeadcyemrewytyaolttantjyoeadiojojeisdefzdydtaolytantjloxaxhdclaxwmfmdeiame"
-    "csdsemgtvsjzcncygrkowtrontzschgezokstswkkscfmklrtauteyaahdcxiehfonurdppfyntapejpproypegrdawkgmae"
-    "wejlsfdtsrfybdehcaflmtrlbdhpamtantjooeadlncsdwykaeykaeykaocyemrewytyaycynlytsnyltantjyoeadjzjkis"
-    "dektjojeisdefzdydtdtaolytantjloxaxhdclaostvelfemdyynwydwyaievosrgmambklovabdgypdglldvespsthysada"
-    "mhpmjeinaahdcxntdllnaaeykoytdacygegwhgjsiyonpywmcmrpwphsvodsrerozsbyaxluzcoxdpamtantjooeadlncseh"
-    "ykaeykaeykaocyemrewytyaycypdbskeuytantjyoeadisktjojeisdefzdydtaolytantjloxaxhdclaxzcfxeegdrpmogr"
-    "gwkbzctlttweadkiengrwlhtprremouoluutqdpfbncedkynfhaahdcxjpwevdeogthttkmeswzcolcpsaahcfnshkhtehyt"
-    "clmnteatmoteadtlwynnftloamtantjooeadlncsghykaeykaeykaocyemrewytyaycybthlvytstantjyoeadjojkisdeia"
-    "jljkiniojtihjpdefzdydtdtaolytantjloxaxhdclaxhhsnhdrpftdwuocntilydibehnecmovdfekpjkclcslasbhkpaws"
-    "addmcmmnahnyaahdcxlotedtndfymyltclhlmtpfsadscnhtztaolbnnkistaedegwfmmedreetnwmcycnamtantjooeadlf"
-    "csdpykaocyemrewytyaycyemrewytytantjyoeadkpjkisdektjkisdeiajljkiniojtihjpdefzdydtdtdtaolytantjlox"
-    "axhdclaxdwkswmztpytnswtsecnblfbayajkdldeclqzzolrsnhljedsgminetytbnahatbyaahdcxkkguwsvyimjkvwteyt"
-    "wztyswvendtpmncpasfrrylprnhtkblndrgrmkoyjtbkrpamtantjooeadlocsdyykaeykaeykadykaocyemrewytyaycyhk"
-    "rpnddrtantjyoeadjsktjkisdeiajljkiniojtihjpdefzdydtdtaolytantjloxaxhdclaohnhffmvsbndslrfgclpfjejy"
-    "atbdpebacnzokotofxntaoemvskpaowmryfnotfgaahdcxdlnbvecentssfsssgylnhkrstoytecrdlyadrekirfaybglahl"
-    "talsrfcaeerobwamtantjooeadlocsdyykaeykaeykaoykaocyemrewytyaycyhkrpnddrtantjyoeadiyjyjpdefzdydtao"
-    "lytantjloxaxhdclaorkrhkeytwsoykorletwstbwycagtbsotmeptjkesgwrfcmveskvdmngujzttgtdpaahdcxgrfgmuvy"
-    "ylmwcxjtttechplslgoegagaptdniatidmhdmebdwfryfsnsdkcplyvaamtantjooeadlncshfykaeykaeykaocyemrewyty"
-    "aycytostatbnyadleoeh"
-)
-VAULT_KEY = "[37b5eed4/48h/0h/0h/2h]xpub6EC9f7mLFJQoRQ6qiTvWQeeYsgtki6fBzSUgWgUtAujEMtAfJSAn3AVS4KrLHRV2hNX77YwNkg4azUzuSwhNGtcq4r2J8bLGMDkrQYHvoed"  # noqa: E501
-PROFILE_KEY = "[37b5eed4/84h/0h/0h]xpub6BkU445MSEBXbPjD3g2c2ch6mn8yy1SXXQUM7EwjgYiq6Wt1NDwDZ45npqWcV8uQC5oi2gHuVukoCoZZyT4HKq8EpotPMqGqxdZRuapCQ23"  # noqa: E501
+ACCOUNT, ACCOUNT_2 = VECTORS["crypto_account"], VECTORS["account_descriptor"]
 # BCR-2020-007: a key without its master's fingerprint (m/44h/1h/1h/0/1), and a private master key.
-WITHOUT_MASTER = (
-    "ur:crypto-hdkey/onaxhdclaojlvoechgferkdpqdiabdrflawshlhdmdcemtfnlrctghchbdolvwsednvdztbgolaahdcx"
-    "tottgostdkhfdahdlykkecbbweskrymwflvdylgerkloswtbrpfdbsticmwylklpahtaadehoyaoadamtaaddyoyadlecsdw"
-    "ykadykadykaewkadwkaycywlcscewfihbdaehn"
-)
-PRIVATE = (
-    "ur:crypto-hdkey/otadykaxhdclaevswfdmjpfswpwkahcywspsmndwmusoskprbbehetchsnpfcybbmwrhchspfxjeecaa"
-    "hdcxltfszmlyrtdlgmhfcnzcctvwcmkbpsftgonbgauefsehgrqzdmvodizmweemtlaybakiylat"
-)
+WITHOUT_MASTER, PRIVATE = VECTORS["without_master"], VECTORS["private"]
 KEY, OWN = keys_of(ALICE)
 MASTER = int.from_bytes(bytes(ALICE.fingerprint))
 
@@ -78,7 +34,7 @@ MASTER = int.from_bytes(bytes(ALICE.fingerprint))
 @pytest.mark.parametrize("text", [ACCOUNT, ACCOUNT_2, ACCOUNT.upper()], ids=["account", "second", "capitals"])
 def test_the_published_accounts_give_the_two_keys_that_are_registered(text):
     keys = parse_signer_keys([text], Network.MAINNET)
-    assert [str(key) for key in keys] == [VAULT_KEY, PROFILE_KEY]
+    assert [str(key) for key in keys] == [VECTORS["vault_key"], VECTORS["profile_key"]]
 
 
 def test_an_animated_account_is_read_from_a_screen_with_losses():

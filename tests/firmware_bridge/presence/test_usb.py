@@ -92,14 +92,6 @@ async def test_a_device_whose_interface_is_not_there_yet_is_seen_when_it_is(tmp_
     assert len(await looking([])) == 1
 
 
-async def test_a_trezor_that_speaks_thp_is_told_from_others_by_its_name(tmp_path):
-    plug(tmp_path, "1-1", 0x1209, 0x53C1, ("ff",), product_name="Trezor Safe 7")
-    plug(tmp_path, "1-2", 0x1209, 0x53C1, ("ff",), product_name="Trezor Safe 5", number=8)
-    seen = {sighting.model: sighting.unsupported for sighting in await look(tmp_path)}
-    assert seen["Trezor Safe 5"] is None
-    assert "THP" in seen["Trezor Safe 7"]
-
-
 async def test_what_is_no_signing_device_is_passed_over_and_read_once(tmp_path):
     root = tmp_path / "sys"
     plug(tmp_path, "1-1", 0x046D, 0xC52B)

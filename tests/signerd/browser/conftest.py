@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from signerd.core.states import State
 from signerd.loopback.access.sessions import PageSessions
+from tests.signerd.loopback.access.test_sessions import Clock
 from tests.support.browser import (
     PATIENCE_MS,
     WIDE,
@@ -26,16 +27,6 @@ from tests.support.fake_bridge import FakeBridge
 from tests.support.served import Outer, Served, make_outer, served
 
 __all__ = ["browser", "chromium"]
-
-
-@dataclass
-class Clock:
-    """Of the page's sessions; it stands until it is moved."""
-
-    now: float = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @dataclass

@@ -93,29 +93,16 @@ async def test_without_the_platform_there_is_an_address_and_a_word_why_no_balanc
             await asked(daemon, VAULT_ID)
 
 
-async def test_deposits_stand_beside_payments_a_page_at_a_time(daemon):
+async def test_what_is_known_of_a_movement_comes_before_the_platforms_word(daemon):
+    """What it shows of each, and page after page: `cli/test_funds.py`."""
     page = await vault_movements(daemon, VAULT_ID)
     assert (page.network, len(page.movements), page.left_out) == (str(NETWORK), 50, 0)
-    first, ours, third, fourth = page.movements[:4]
-    assert (first.kind, first.amount_sats, first.height, first.balance_sats) == (
-        "deposit",
-        1_000,
-        None,
-        None,
-    )
+    _first, ours, third, fourth = page.movements[:4]
     # The transaction is known: what it took is read from its bytes, whatever the platform says.
     assert (ours.psbt_id, ours.amount_sats, ours.fee_sats) == ("p-1", -51_000, 1_000)
-    assert (ours.title or "").startswith("Pay 0.0005 BTC to ")
-    assert ours.memo == "Invoice 7"
-    assert (third.names, third.psbt_id, third.balance_sats) == ((), None, 503_000)
-    assert third.platform_names == ("Donations",)
+    assert (third.names, third.platform_names) == ((), ("Donations",))
     # The person's own name of an address comes before the platform's.
     assert (fourth.names, fourth.platform_names) == (("The mill",), ())
-    rest = await vault_movements(daemon, VAULT_ID, cursor=page.next)
-    assert (len(rest.movements), rest.next) == (9, None)
-    assert {one.txid for one in rest.movements}.isdisjoint(one.txid for one in page.movements)
-    found = await vault_movements(daemon, VAULT_ID, search=" invoice ")
-    assert [one.psbt_id for one in found.movements] == ["p-1"]
 
 
 async def test_days_are_asked_for_from_midnight_to_midnight_in_utc(daemon, platform):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge import DeviceState, RefusedByPerson
+from firmware_bridge import DeviceState
 from signerd.account.vaults import OF_OTHERS
 from signerd.cli.vaults import preview_text
 from signerd.core.audit import Note
@@ -17,10 +17,7 @@ from signerd.core.values import VaultClaim
 from signerd.daemon import vaults
 from signerd.daemon.service import Daemon
 from signerd.errors import (
-    DeviceFailed,
-    IllegalEvent,
     NoSuchDevice,
-    StaleApproval,
     WrongCode,
 )
 from tests.support.daemons import daemon_at, notices, some_rounds, told, until_state
@@ -71,16 +68,6 @@ async def test_of_a_vault_that_was_never_pinned_no_notice_names_unpin(daemon):
     assert not [note for note in told if "unpin" in note]
 
 
-async def test_whatever_else_keeps_the_address_from_being_shown_leaves_nothing_pinned(daemon, bridge):
-    bridge.showing.append(RefusedByPerson())
-    with pytest.raises(DeviceFailed):
-        await vaults.pin(daemon, VAULT_ID, CODE)
-    assert daemon.journal.pins() == ()
-    view = await vaults.pin(daemon, VAULT_ID, CODE)
-    assert (view.pinned, view.enrolled, view.address_shown) == (True, True, True)
-    assert (bridge.enrolled[-1], bridge.shown[-1]) == (CODE, VAULT.address(0, 0))
-
-
 async def test_without_a_device_it_is_pinned_by_the_flag_only_and_the_device_comes_later(daemon, bridge):
     bridge.becomes(DeviceState.LOCKED)
     with pytest.raises(NoSuchDevice) as refused:
@@ -98,24 +85,6 @@ async def test_the_device_is_not_asked_before_the_code_is_right(daemon, bridge):
     with pytest.raises(WrongCode):
         await vaults.pin(daemon, VAULT_ID, OTHER.verification_code)
     assert bridge.enrolled == bridge.shown == []
-
-
-async def test_s16_a_proposal_of_an_unpinned_vault_cannot_be_approved_and_the_pin_carries_no_yes(
-    daemon, bridge
-):
-    before = await daemon.proposal("p-1")
-    assert not before.allowed
-    with pytest.raises(IllegalEvent):
-        await daemon.approve("p-1", before.digest)
-    await vaults.pin(daemon, VAULT_ID, CODE)
-    await until_state(daemon, "p-1", State.WAITING_PERSON)
-    record = daemon.journal.record("p-1")
-    assert (record.state, record.approval) == (State.WAITING_PERSON, None)
-    # What was shown before the pin is not what is shown now.
-    with pytest.raises(StaleApproval):
-        await daemon.approve("p-1", before.digest)
-    assert bridge.asked == 0
-    assert "approved" not in kinds(daemon)
 
 
 async def test_s16_a_later_change_is_told_refuses_and_ends_only_by_the_old_code(prepared, platform, bridge):

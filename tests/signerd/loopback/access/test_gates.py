@@ -224,51 +224,6 @@ def test_no_other_protocol_is_spoken(desk):
         SocketGate(desk.tokens, desk.rates).reader(asked("GET", "/", upgrade, host="signerd"))
 
 
-# --- anything at all ----------------------------------------------------------------------------------------
-
-_NAMES = st.sampled_from(
-    [
-        "host",
-        "origin",
-        "cookie",
-        "authorization",
-        "referer",
-        "sec-fetch-site",
-        "sec-fetch-dest",
-        "upgrade",
-        "x-signerd-session",
-        "content-length",
-        "access-control-request-method",
-    ]
-)
-_VALUES = st.one_of(
-    st.sampled_from(
-        [HOST, OWN, APP_ORIGIN, "null", "Bearer program", "Bearer site", "same-origin", "document"]
-    ),
-    st.text(st.characters(max_codepoint=255), max_size=20),
-)
-
-
-@given(
-    st.sampled_from(["GET", "POST", "OPTIONS", "HEAD"]),
-    st.sampled_from(["/", "/enter", "/v1/devices"]),
-    st.lists(st.tuples(_NAMES, _VALUES), max_size=8),
-)
-def test_any_head_gives_a_caller_or_a_refusal_and_never_the_page(method, path, headers):
-    desk = Desk()
-    try:
-        admitted = desk.admit(RequestHead(method, path, (("host", HOST), *headers)))
-    except LoopbackError:
-        return
-    origins = [value for name, value in headers if name == "origin"]
-    if admitted.caller is PROGRAM:
-        assert origins == []
-    elif admitted.caller is SITE:
-        assert origins == [APP_ORIGIN]
-    else:
-        assert admitted.caller.kind is CallerKind.STRANGER
-
-
 # --- the private socket -------------------------------------------------------------------------------------
 
 
