@@ -8,7 +8,6 @@ a bump of a bump shares a coin only with the bump, the first transaction and the
 from collections.abc import Iterable, Sequence
 
 from custody.common.text import amount, count, foreign
-from multisig import Network
 from multisig.tokens import TokenCall
 from signerd.core.checks.case import NO_FEE, Figure, InspectedCase, Verdict, allow, hold, refuse, warn
 from signerd.core.families import FamilyFigures, differences, outbids, payee, pays_less, rate_text
@@ -192,20 +191,20 @@ def replacement(case: InspectedCase) -> Verdict:
             "that only one of them can confirm.",
             replaces=said,
         )
-    return (
-        _cancel(said, known, this) if case.takes_all_back else _bump(said, known, this, case.context.network)
-    )
-
-
-def _bump(said: str, first: FamilyFigures, this: FamilyFigures, network: Network) -> Verdict:
-    changed = differences(first, this, network)
+    figures: dict[str, Figure] = {"replaces": said, "fee_sats": this.fee, "replaced_fee_sats": known.fee}
+    if case.takes_all_back:
+        return _cancel(said, known, this, figures)
+    changed = differences(known, this, case.context.network)
     if changed:
         return refuse(
             f"It says that it replaces {said}, but it does not only raise the fee. {' '.join(changed)}",
             replaces=said,
             differences=len(changed),
         )
-    figures: dict[str, Figure] = {"replaces": said, "fee_sats": this.fee, "replaced_fee_sats": first.fee}
+    return _bump(said, known, this, figures)
+
+
+def _bump(said: str, first: FamilyFigures, this: FamilyFigures, figures: dict[str, Figure]) -> Verdict:
     rise = f"from {rate_text(first)} to {rate_text(this)} ({amount(first.fee)} to {amount(this.fee)})"
     if pays_less(first, this):
         left = sum(sats for _, sats in this.payments)
@@ -220,8 +219,7 @@ def _bump(said: str, first: FamilyFigures, this: FamilyFigures, network: Network
     return allow(sentence, **figures)
 
 
-def _cancel(said: str, first: FamilyFigures, this: FamilyFigures) -> Verdict:
-    figures: dict[str, Figure] = {"replaces": said, "fee_sats": this.fee, "replaced_fee_sats": first.fee}
+def _cancel(said: str, first: FamilyFigures, this: FamilyFigures, figures: dict[str, Figure]) -> Verdict:
     if this.outpoints.isdisjoint(first.outpoints):
         return refuse(
             f"It says that it replaces {said}, but it spends no coin of it and stops nothing.",
