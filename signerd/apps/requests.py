@@ -105,28 +105,26 @@ class Requests:
 
     def waiting(self) -> tuple[PairingRequest, ...]:
         """Requests that the person has not answered, the oldest first."""
-        self._drop_expired()
-        return tuple(request for request in self._kept.values() if request.stage is PairingStage.WAITING)
+        return tuple(request for request in self._live().values() if request.stage is PairingStage.WAITING)
 
     def open(self) -> tuple[PairingRequest, ...]:
         """Requests that may still yield a token, the oldest first: also accepted ones that were not collected
         yet.
         """
-        self._drop_expired()
-        return tuple(request for request in self._kept.values() if request.stage is not PairingStage.REFUSED)
+        return tuple(
+            request for request in self._live().values() if request.stage is not PairingStage.REFUSED
+        )
 
     def to_answer(self, pairing_id: str, answer: PairingStage) -> PairingRequest:
         """Raises UnknownPairing, also for a request that can no longer get this answer."""
-        self._drop_expired()
-        request = self._kept.get(pairing_id)
+        request = self._live().get(pairing_id)
         if request is None or answer not in ANSWERS[request.stage]:
             raise UnknownPairing(UNKNOWN)
         return request
 
     def to_collect(self, pairing_id: str, secret: bytes) -> PairingRequest:
         """Raises UnknownPairing, with one message for an unknown id and a wrong secret."""
-        self._drop_expired()
-        request = self._kept.get(pairing_id)
+        request = self._live().get(pairing_id)
         if request is None or not compare_digest(request.secret_hash, sha256(secret).digest()):
             raise UnknownPairing(UNKNOWN)
         return request
@@ -159,8 +157,7 @@ class Requests:
 
     def origins(self) -> set[str]:
         """The origins of live requests."""
-        self._drop_expired()
-        return {request.origin for request in self._kept.values() if request.origin is not None}
+        return {request.origin for request in self._live().values() if request.origin is not None}
 
     def seconds_left(self, request: PairingRequest) -> int:
         return max(0, int(request.until - self.clock()))
@@ -181,11 +178,12 @@ class Requests:
 
     def _require_new(self, request: PairingRequest) -> None:
         """L8: only the same site may ask again under a name. Raises NameTaken."""
-        kept = (one for one in self._kept.values() if one.stage is not PairingStage.REFUSED)
-        taken = (one for one in kept if name_key(one.name) == name_key(request.name))
+        taken = (one for one in self.open() if name_key(one.name) == name_key(request.name))
         if any(request.origin is None or one.origin != request.origin for one in taken):
             raise NameTaken(f"an app '{request.name}' asks already")
 
-    def _drop_expired(self) -> None:
+    def _live(self) -> dict[str, PairingRequest]:
+        """Those that are kept, without those that have expired."""
         now = self.clock()
         self._kept = {key: request for key, request in self._kept.items() if request.until > now}
+        return self._kept
