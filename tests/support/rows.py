@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from custody.server.store.models import CoinLockRow, ContractRow, ProposalRow
+from custody.server.store.models import CoinLockRow, ProposalRow
 from custody.server.vaults.stored import note_held
 from multisig import OutPoint
 from tests.support.platform import START
@@ -28,14 +28,3 @@ def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id
         db.add(CoinLockRow(chain=chain, txid=one.txid, vout=one.vout, family_id=family_id))
     db.flush()
     note_held(db, chain, {one.txid for one in outpoints})
-
-
-def a_contract(uid: int, vault_id: str, family_id: str, **changes: object) -> ContractRow:
-    """A token of that vault, deployed by that family."""
-    fields = {
-        "uid": uid, "workspace_id": 1, "vault_id": vault_id, "chain": "regtest", "name": "",
-        "ticker": f"T{uid}", "icon": "", "decimals": 2, "total_supply": 1, "max_supply": 1,
-        "whitelist_enabled": False, "bytecode": b"", "bytecode_hash": b"", "deploy_family_id": family_id,
-        "created_by": 1, "created_at": START,
-    }  # fmt: skip
-    return ContractRow(**fields | changes)

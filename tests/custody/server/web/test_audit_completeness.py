@@ -1,4 +1,5 @@
-"""Every call that changes something leaves its record, with the trace id of its answer.
+"""Every call that changes something leaves its record, with the trace id of its answer; and where it creates
+something, a repeated request is answered as the first, and creates nothing more (P41).
 
 The table of endpoints is walked: each that may write is asked with what its own schema asks for. One that
 does not succeed so has an example below, or stands among the exempt with the reason; a new one fails here by
@@ -38,7 +39,7 @@ from tests.support.accounts import (
     sign_in,
     validate,
 )
-from tests.support.custody import SHOP, Desk, ok
+from tests.support.custody import SHOP, Desk, ok, refused
 from tests.support.platform import PASSWORD, As, World, key_offer, register_key, seed
 from tests.support.profiles import forward, grant, pay_profile
 from tests.support.purchases import deliver, transaction
@@ -59,6 +60,7 @@ def name_of(row: Call[Any, Any]) -> str:
     return f"{row.method} {row.path}"
 
 
+CREATING: Final = {row.path.format(**dict.fromkeys(row.path_ids, 1)) for row in CALLS if row.creates}
 # A call that is served in parts may write in one of them, though it is a GET.
 MAY_WRITE: Final = [row for row in CALLS if row.writes or row in calls._IN_PARTS]
 
@@ -68,6 +70,27 @@ class Story:
     stage: Stage
     kept: dict[str, Any] = field(default_factory=dict)
     secrets: set[str] = field(default_factory=set)
+    # Of each call that creates something, the first request.
+    repeated: dict[str, httpx.Request] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.world.http.event_hooks = {"request": [self.give_key], "response": [self.repeat]}
+
+    def give_key(self, request: httpx.Request) -> None:
+        if request.url.path in CREATING - self.repeated.keys():
+            request.headers["Idempotency-Key"] = "once"
+
+    def repeat(self, first: httpx.Response) -> None:
+        asked, first_content = first.request, first.read()
+        path, is_repeated = asked.url.path, asked in self.repeated.values()
+        if first.status_code != 200 or is_repeated or "Idempotency-Key" not in asked.headers:
+            return
+        self.repeated[path] = asked
+        again = self.world.http.send(asked)
+        # An answer with a secret is not stored.
+        assert again.content == first_content or (
+            first.json().get("secret") and refused(again, 409, "STATE_CONFLICT")
+        ), path
 
     @property
     def desk(self) -> Desk:
@@ -386,6 +409,7 @@ def test_every_change_is_recorded_under_its_trace_id(story: Story) -> None:
         # What one caller may ask in a minute is another test's business; a session lasts for fifteen.
         story.world.clock.advance(seconds=10)
     assert "; ".join(silent) == ""
+    assert story.repeated.keys() == CREATING
     assert seen["POST /api/v1/sign-psbt"][0] == ("SIGNING", "SIGNATURE_SUBMITTED"), (
         "the specification's words"
     )

@@ -8,8 +8,10 @@ from custody.schemas.calls import CALLS
 from custody.schemas.errors import Problem
 from custody.server import errors
 from custody.server.people import users
+from custody.server.requests.idempotency import Scope
 from custody.server.store.models import MembershipRow
 from custody.server.web.asgi import MAX_BODY_BYTES, MAX_PSBT_BODY_BYTES
+from tests.support.custody import SHOP, ok, refused
 from tests.support.platform import As, World, key_offer, seed
 
 ALICE = "alice@example.org"
@@ -154,6 +156,21 @@ class TestRepeatedRequests:
 
     def send(self, user: As, offer: dict, key: str = "k-1"):
         return user.post("/api/v1/register-key", offer, **{"Idempotency-Key": key})
+
+    def test_p41_a_key_is_one_requests_and_one_persons(
+        self, alice: As, bob: As, offer: dict, world: World
+    ) -> None:
+        """Of each call that creates something: test_audit_completeness.py."""
+        first = self.send(alice, offer)
+        assert self.send(alice, offer).content == first.content
+        refused(self.send(alice, {**offer, "label": "changed"}), 422, "IDEMPOTENCY_KEY_REUSED")
+        book = {"workspace_id": 1, "name": "Shop", "address": SHOP}
+        ok(alice.post("/api/v1/add-whitelist-address", book, **{"Idempotency-Key": "k-1"}))
+        scope = Scope(1, "POST", "/api/v1/register-key", "held")
+        with world.platform.services.idempotency.guard(scope):
+            refused(self.send(alice, offer, "held"), 409, "IDEMPOTENCY_IN_PROGRESS")
+            ok(self.send(bob, key_offer(seed(2)), "held"))
+        assert len(ok(bob.get("/api/v1/keys"))) == 1
 
     def test_that_failed_may_be_repeated(self, alice: As, offer: dict) -> None:
         wrong = {**offer, "derivation_base_path": "m/48h/0h/0h/2h"}
