@@ -56,16 +56,6 @@ def test_s5_a_request_states_its_coins_as_their_previous_transactions_have_them(
         handoff.request_bytes(with_input(PSBT, 0, witness_utxo=other), VAULT)
 
 
-def test_s19_nothing_but_signatures_is_taken():
-    assert take(with_input(SIGNED, 0, witness_utxo=None, derivations={}).to_bytes()) == SIGNED
-
-
-def test_s20_a_bad_signature_names_its_input():
-    with pytest.raises(BadDeviceSignature) as caught:
-        take(ALICE.sign(PSBT, sighash=0x03, inputs=[1]).to_bytes())
-    assert caught.value.input_index == 1
-
-
 def test_a_colleagues_answer_is_no_device_fault():
     with pytest.raises(WrongDevice, match="another cosigner") as caught:
         take(BOB.sign(PSBT).to_bytes())

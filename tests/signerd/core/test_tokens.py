@@ -7,10 +7,7 @@ from pathlib import Path
 import pytest
 
 from multisig.tokens import Function, Payload, encode_payload, payload_parts
-from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.events import AskPerson
-from signerd.core.states import State
 from signerd.core.tokens import ModelScreen, hidden_parts
 from signerd.core.values import SigningLimits
 from signerd.journal import Journal
@@ -22,7 +19,6 @@ from tests.support.desk import (
     make_pin,
     own_keys,
     review_context,
-    reviewed,
 )
 from tests.support.tokens import GOLD, call, published, token_snapshot
 from tests.support.wallets import ALICE
@@ -30,7 +26,6 @@ from tests.support.wallets import ALICE
 ONE = ModelScreen("Trezor One 1.14.1", 32, 31)
 MODEL_T = ModelScreen("Trezor Model T 2.3.6", 44, 43)
 UNKNOWN = ModelScreen("Jade 1.0.31", None)
-NAME = "token-not-on-screen"
 TRANSFER, PAUSE, DEPLOYMENT = call(), call(Function.PAUSE), GOLD.deployment
 
 
@@ -66,26 +61,6 @@ def open_desk(folder: Path) -> Journal:
     journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
     journal.learn_token(TRANSFER, published(GOLD))
     return journal
-
-
-def test_s28_an_approval_for_a_screen_that_shows_all_lapses_where_another_device_is_asked(
-    tmp_path: Path,
-) -> None:
-    with open_desk(tmp_path) as journal:
-        journal.see_screen(ALICE.fingerprint, SCREEN)
-        offered = token_snapshot(TRANSFER)
-        psbt_id = offered.psbt_id
-        journal.poll(offered)
-        found = reviewed(journal, psbt_id)
-        assert found.to_acknowledge == frozenset()
-        journal.decide(psbt_id, events.Approved(found.digest))
-        # The same seed in a Trezor One.
-        journal.see_screen(ALICE.fingerprint, ONE)
-        step = journal.decide(psbt_id, events.DeviceFound("one"))
-        assert step.record.state is State.WAITING_PERSON
-        assert reviewed(journal, psbt_id).to_acknowledge == {NAME}
-        (asked,) = [news for news in step.news if isinstance(news, AskPerson)]
-        assert "the first 31" in asked.screen
 
 
 def test_what_was_seen_outlives_a_restart_and_is_written_once(tmp_path: Path) -> None:
