@@ -54,15 +54,6 @@ def test_a_node_that_is_down_stops_no_server(platform, rig):
     platform.background.close_chains()
 
 
-def test_where_nothing_is_set_the_chain_is_embedded(tmp_path):
-    platform = open_platform(Settings(state=tmp_path))
-    assert platform.background.has_embedded_chain
-    platform.background.open_chains()
-    assert platform.background.backends["regtest"].tip().height == 0
-    platform.background.close_chains()
-    platform.close()
-
-
 def test_a_mistyped_setting_is_reported_before_anything_is_opened(tmp_path, monkeypatch):
     monkeypatch.setenv("CUSTODY_CHAIN_MAINET", "bitcoind:http://127.0.0.1:8332")
     result = CliRunner().invoke(app, ["serve", "--state", str(tmp_path / "new"), "--listen", "127.0.0.1:0"])

@@ -24,6 +24,19 @@ from tests.support.service_accounts import made
 
 TESTER, COLLEAGUE, STRANGER = "tester@example.org", "colleague@example.org", "eve@example.com"
 
+# What names no record of the stage.
+SAID: dict[str, Any] = {
+    "rule_name": "VIEW_LOGS", "network": "testnet", "m": 2, "address": SHOP, "cycle_period": "M",
+    "signers": [1], "invited_email": "x@example.org", "work_email": "x@example.net",
+    "transaction_limit": "1", "new_transaction_limit": "1", "amount_to_check": "1", "tx_type": "send",
+    "sweep": True, "fee_sats": 1_000, "recipients": [SHOP], "amounts_sats": [10_000],
+    "psbt_base64": "cHNidP8=", "psbt_id": "none", "ticker": "GOLD", "icon": "", "total_supply": "90",
+    "max_supply": "100", "url": "https://hooks.example.org/", "kinds": ["*"], "webhook_id": "none",
+    "delivery_id": "none", "change_id": "none", "rights": ["VIEW_LOGS"], "networks": ["192.0.2.0/24"],
+    "expires_at": "2026-03-20T00:00:00Z", "service_account_id": 999, "path": "/api/v1/update-vault",
+    "body": {}, "issuer": "https://login.example.org", "client_secret": "secret",
+}  # fmt: skip
+
 
 @dataclass
 class Stage:
@@ -83,19 +96,11 @@ class Stage:
             "role_id": role_id, "role_uid": role_id, "uuid": member_id, "user_uuid": member_id,
             "vault_id": self.desk.vault["id"], "wallet_id": self.desk.vault["id"],
         }  # fmt: skip
-        return ids | {
-            "rule_name": permission.value, "network": "testnet", "m": 2, "address": SHOP, "cycle_period": "M",
+        return {
+            **SAID, **ids, "rule_name": permission.value, "rights": [permission.value],
             "signers": list(self.desk.user_ids.values()),
             "invited_email": f"{role_id}@example.org", "work_email": f"{role_id}@example.net",
-            "transaction_limit": "1", "new_transaction_limit": "1", "amount_to_check": "1", "tx_type": "send",
-            "sweep": True, "fee_sats": 1_000,
-            "recipients": [SHOP], "amounts_sats": [10_000], "psbt_base64": "cHNidP8=", "psbt_id": "none",
-            "ticker": "GOLD", "icon": "", "total_supply": "90", "max_supply": "100",
-            "url": f"https://{role_id}.example.org/", "kinds": ["*"], "webhook_id": "none",
-            "delivery_id": "none", "change_id": "none", "rights": [permission.value],
-            "networks": ["192.0.2.0/24"], "expires_at": "2026-03-20T00:00:00Z", "service_account_id": 999,
-            "path": "/api/v1/update-vault", "body": {},
-            "issuer": "https://login.example.org", "client_secret": "secret",
+            "url": f"https://{role_id}.example.org/",
         }  # fmt: skip
 
     @cached_property

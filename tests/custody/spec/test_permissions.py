@@ -9,8 +9,7 @@ from custody.schemas.call import Auth, Call, PermissionName, Way
 from custody.schemas.calls import CALLS
 from custody.server.rules.roles import EVERY_PERMISSION
 from tests.custody.spec.staging import Stage
-from tests.support.custody import ok
-from tests.support.platform import As, key_offer, register_key, seed
+from tests.support.platform import As, key_offer, seed
 
 # Of a workspace: the rest are one's own things, and sign-in.
 ROWS = tuple(row for row in CALLS if not isinstance(row.needs, Auth))
@@ -93,20 +92,6 @@ def test_p67_a_program_calls_what_is_for_programs_and_nothing_else(row: Call[Any
     else:
         answer = stage.asks_with(stage.unused, stage.program, row, code="000000", **key_offer(seed(98)))
         assert told(answer) == DENIED, answer.text
-
-
-def test_who_may_only_initiate_payments_can_forward(stage: Stage) -> None:
-    """From the list of vaults to the proposal's record, by the calls that the specification names."""
-    stage.gives(frozenset({PermissionName.PAYMENT_INIT}))
-    desk, tester, device = stage.desk, stage.tester, seed(99)
-    ok(register_key(tester, device))
-    address = ok(tester.get("/api/v1/signing-profile-address", network="testnet"))["wallet_address"]
-    desk.deposit(100_000, to=address)
-    vault, *_ = ok(tester.get("/api/v1/list-wallets", workspace_id=1))
-    body = {"workspace_id": 1, "vault_id": vault["id"], "network": "testnet", "fee_sats": 1_000}
-    made = ok(tester.post("/api/v1/forward-to-vault", body | {"sweep": True, "wallet_address": address}))
-    assert ok(tester.get("/api/v1/psbt", psbt_id=made["psbt_id"]))["amounts_sats"] == [99_000]
-    assert ok(tester.get("/api/v1/contract-calls", workspace_id=1, vault_id=vault["id"])) == []
 
 
 def test_a_permission_that_was_taken_away_counts_at_once(stage: Stage) -> None:

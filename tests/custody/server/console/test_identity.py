@@ -3,7 +3,7 @@ answer is taken (P76), and what is left when it ends or where members have to us
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -12,10 +12,11 @@ from threading import Barrier, Thread
 from urllib.parse import urlsplit
 
 import pytest
+from httpx import Response
 from sqlalchemy import select
 
 from custody.schemas.auth import REFRESH_COOKIE
-from custody.schemas.call import Auth, PermissionName, Way
+from custody.schemas.call import Auth, Call, PermissionName, Way
 from custody.schemas.calls import CALLS
 from custody.server.calls import make_in_parts
 from custody.server.console.application import ROOT, ROWS
@@ -31,9 +32,10 @@ from custody.server.store.models import IdentityFlowRow, IdentityProviderRow
 from custody.server.web import routes
 from multisig import Sats
 from tests.custody.spec.samples import sample
+from tests.custody.spec.staging import SAID
 from tests.support.asgi import asgi_client
 from tests.support.console import SAME_SITE, Visitor
-from tests.support.custody import SHOP, ok, refused
+from tests.support.custody import ok, refused
 from tests.support.identity import CLIENT_ID, CLIENT_SECRET, HOST, Scripted, scripted
 from tests.support.platform import PASSWORD, As, World, key_offer, open_world, seed
 from tests.support.staff import roles
@@ -43,19 +45,14 @@ ACCOUNT = "/console/account"
 ADMIN, BOB, EVE = "admin@example.org", "bob@example.org", "eve@example.org"
 
 
-# Of the other organisation, where it says of which it is.
-ELSEWHERE = key_offer(seed(1)) | {
-    "workspace_id": 2, "workspace_context": 2, "creator_workspace_id": 2, "workspace_uid": "2",
-    "org_uid": "2", "org_id": 2, "code": "123456", "network": "testnet", "cycle_period": "M",
-    "path": "/api/v1/update-vault", "body": {}, "url": "https://hooks.example.org", "kinds": ["*"],
-    "issuer": "https://login.example.org", "client_secret": "x", "rule_name": "VIEW_LOGS",
-    "invited_email": "x@example.org", "work_email": "x@example.org", "transaction_limit": "1",
-    "new_transaction_limit": "1", "amount_to_check": "1", "tx_type": "send", "recipients": [SHOP],
-    "amounts_sats": [10_000], "psbt_base64": "cHNidP8=", "address": SHOP, "signers": [1], "m": 1,
-    "ticker": "GOLD", "total_supply": "90", "max_supply": "100", "rights": ["VIEW_LOGS"],
-    "networks": ["192.0.2.0/24"], "expires_at": "2026-03-20T00:00:00Z", "fee_sats": 1_000, "sweep": True,
-    "icon": "", "plan_hash": "0" * 64, "exposed_keys": ["1"],
-}  # fmt: skip
+PLACES = ("workspace_id", "workspace_context", "creator_workspace_id", "org_id")
+
+
+def known(number: int) -> dict[str, object]:
+    """What a call may ask for, of the first or the second organisation."""
+    places = dict.fromkeys(PLACES, number) | dict.fromkeys(("workspace_uid", "org_uid"), str(number))
+    own = {"code": "123456", "m": 1, "plan_hash": "0" * 64, "exposed_keys": ["1"]}
+    return SAID | key_offer(seed(1)) | own | places
 
 
 @dataclass
@@ -156,11 +153,6 @@ def actions(world: World, chain: str = "workspace:1") -> list[str]:
     return [each for each in world.audit_actions(chain) if each.startswith(("IDENTITY", "SIGN"))]
 
 
-# And of the own one.
-OWN = {
-    "workspace_id": 1, "workspace_context": 1, "creator_workspace_id": 1, "workspace_uid": "1",
-    "org_uid": "1", "org_id": 1,
-}  # fmt: skip
 WORKSPACE = "/w/{workspace_id:int}/"
 
 
@@ -221,22 +213,23 @@ def test_p73_another_organisations_provider_signs_no_member_in_here(acme, tmp_pa
     assert person.open("/console/w/1/", 404).words
 
 
+def answers(calls: As, rows: Iterable[Call], known: dict[str, object]) -> Iterator[tuple[Call, Response]]:
+    for row in rows:
+        body = sample(row, known) if row.shape is not None else {}
+        path = row.path.format(**dict.fromkeys(row.path_ids, 1))
+        yield row, calls.get(path, **body) if row.method == "GET" else calls.post(path, body)
+
+
 def test_p73_its_tokens_open_nothing_but_the_console(acme):
     """No call asks for the second factor again. The console goes on, beyond the life of an access token."""
     acme.link(ADMIN, "owner at login")
     person, wrong = acme.through("owner at login"), []
-    calls = acme.calls(person)
-    for row in CALLS:
-        if row.needs is Auth.OPEN:
-            continue
-        body = sample(row, ELSEWHERE | OWN) if row.shape is not None else {}
-        path = row.path.format(**dict.fromkeys(row.path_ids, 1))
-        answer = calls.get(path, **body) if row.method == "GET" else calls.post(path, body)
+    rows = [row for row in CALLS if row.needs is not Auth.OPEN]
+    for row, answer in answers(acme.calls(person), rows, known(1)):
         if answer.status_code != 403 or "for the console only" not in answer.text:
             wrong.append(f"{row.path} answers {answer.text}")
     assert wrong == []
-    expected = sum(row.needs is not Auth.OPEN for row in CALLS)
-    assert acme.world.audit_actions().count("PERMISSION_DENIED") == expected
+    assert acme.world.audit_actions().count("PERMISSION_DENIED") == len(rows)
     _, sid, token = person.http.cookies["custody-session"].split(".")
     cookie = {"Cookie": f"{REFRESH_COOKIE}={token}"}
     answer = acme.world.http.post("/auth/refresh", json={"sid": sid}, headers=cookie)
@@ -299,12 +292,8 @@ def test_p73_its_session_reaches_its_organisation_and_nothing_else(acme, monkeyp
     acme.world.member(1, "other@example.org")
     person = acme.through("bob at login")
     calls, wrong = acme.calls(person), []
-    for row in CALLS:
-        if row.needs is Auth.OPEN or Way.BOUND in row.open_to:
-            continue
-        body = sample(row, ELSEWHERE) if row.shape is not None else {}
-        path = row.path.format(**dict.fromkeys(row.path_ids, 1))
-        answer = calls.get(path, **body) if row.method == "GET" else calls.post(path, body)
+    rows = [row for row in CALLS if row.needs is not Auth.OPEN and Way.BOUND not in row.open_to]
+    for row, answer in answers(calls, rows, known(2)):
         if answer.status_code != (403 if row.needs is Auth.SIGNED_IN else 404):
             wrong.append(f"{row.path} answers {answer.text}")
     assert wrong == []

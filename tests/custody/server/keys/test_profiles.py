@@ -7,12 +7,11 @@ from custody.schemas.keys import RevokeKeyRequest
 from custody.server.calls import In, context_in
 from custody.server.keys.revocation import revoke_key
 from custody.server.rules.credentials import OPERATOR
-from custody.server.store.models import ChainCoinRow, WatchedScriptRow
+from custody.server.store.models import WatchedScriptRow
 from multisig import CHANGE, Network
 from tests.support.custody import SIGNERS, Desk, ok, refused
 from tests.support.platform import As, World, key_offer, open_world, register_key, seed
 from tests.support.profiles import PATH, figures, policy_of, profile_of
-from tests.support.purchases import deliver, transaction
 
 OLGA = "olga@example.org"
 
@@ -123,19 +122,3 @@ class TestWhose:
         for name in SIGNERS:
             key_id = profile_of(desk.signers[name])["key_id"]
             refused(mallory.get(PATH, network="testnet", key_id=key_id), 404, "NOT_FOUND")
-
-
-def test_a_completed_purchase_is_the_deposit_that_the_chain_shows(desk: Desk) -> None:
-    alice = desk.signers["alice"]
-    address = profile_of(alice)["wallet_address"]
-    (txid,) = desk.deposit(481_234, to=address)
-    told = {"status": "completed", "quoteCurrencyAmount": 0.00481234, "cryptoTransactionId": txid}
-    ok(deliver(desk.world, transaction(address, **told)))
-    (purchase,) = ok(alice.get("/api/v1/purchases"))
-    with desk.world.platform.services.store.read() as db:
-        (coin,) = db.scalars(
-            select(ChainCoinRow).where(ChainCoinRow.txid == purchase["crypto_transaction_id"])
-        )
-    assert purchase["status"] == "completed"
-    assert coin.amount_sats == round(purchase["quote_currency_amount"] * 100_000_000) == 481_234
-    assert figures(alice) == (481_234, 0, 0)

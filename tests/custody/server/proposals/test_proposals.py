@@ -119,12 +119,6 @@ class TestEverything:
         record = funded.proposal(everything["psbt_id"])
         assert record["op_return"] == "0x" + b"moved".hex(), "data may go with it"
 
-    def test_nothing_and_less_than_dust_are_refused(self, desk):
-        desk.deposit(500, blocks=0)
-        refused(desk.sweep(), 422, "INSUFFICIENT_FUNDS")
-        desk.mine()
-        refused(desk.sweep(fee_rate="2"), 422, "DUST")
-
 
 def test_p16_the_database_itself_refuses_a_second_lock(funded):
     """Also where two processes chose the same coin before either had written."""
@@ -184,22 +178,6 @@ class TestReading:
         monkeypatch.setattr(reading, "WINDOW", 2)
         assert (ids(find(search="wages")), ids(find(search="wages cafe"))) == ([wages], [])
         assert f"after={rent}" in find(search="wages cafe").headers["Link"]
-
-    def test_what_awaits_me_is_what_i_have_not_decided(self, funded):
-        ids = {ok(funded.propose(1_000 + number))["psbt_id"] for number in range(2)}
-
-        def awaiting(name):
-            query = {"workspace_id": funded.workspace_id, "awaiting": "me"}
-            return {item["psbt_id"] for item in ok(funded.signers[name].get("/api/v1/psbt", **query))}
-
-        assert awaiting("alice") == ids
-        first, second = sorted(ids)
-        funded.approve("alice", first)
-        assert awaiting("alice") == {second}
-        ok(funded.decline("alice", second))
-        assert awaiting("alice") == set()
-        funded.approve("bob", first)
-        assert awaiting("carol") == {second}
 
     def test_no_query_that_makes_no_sense_is_answered(self, funded):
         refused(funded.admin.get("/api/v1/psbt"), 422, "VALIDATION")

@@ -36,6 +36,8 @@ def test_p93_a_proof_is_signed_and_anybody_can_check_it(desk, tmp_path):
     refused(file_of(desk, made), 409, "STATE_CONFLICT")
     assert desk.approve("alice", made)["status"] == "PENDING"
     assert desk.approve("bob", made)["status"] == "PROVEN"
+    carol = desk.signers["carol"]
+    assert ok(carol.get("/api/v1/psbt", workspace_id=desk.workspace_id, awaiting="me")) == []
     proof = ok(file_of(desk, made))
     tip = desk.chain.tip()
     assert (proof["height"], proof["block_hash"]) == (tip.height, tip.hash)

@@ -15,28 +15,14 @@ from tests.support.custody import ok
 from tests.support.platform import PASSWORD, As, World, open_world
 from tests.support.staff import add_role
 
-ADMIN, MANAGER, GUEST = "admin@example.org", "manager@example.org", "guest@example.net"
+ADMIN, MANAGER, GUEST = "alice@example.org", "manager@example.org", "guest@example.net"
 EVE = "eve@example.com"
 MANAGE_USERS = frozenset({PermissionName.MANAGE_USERS})
 ADMINISTRATOR_ROLE, SIGNER_ROLE = 1, 2
 
 
 @pytest.fixture
-def admin(world: World) -> As:
-    """Administrator of workspace 1 in organisation 1."""
-    world.organisation("Acme", ADMIN)
-    return world.as_user(ADMIN)
-
-
-@pytest.fixture
-def eve(world: World, admin: As) -> As:
-    """Administrator of workspace 2 in organisation 2, whose roles are 3 and 4."""
-    world.organisation("Umbrella", EVE)
-    return world.as_user(EVE)
-
-
-@pytest.fixture
-def guest(world: World, admin: As) -> As:
+def guest(world: World, alice: As) -> As:
     return account(world, GUEST)
 
 
@@ -82,79 +68,79 @@ def refused(answer, status: int, words: str) -> dict:
 
 
 class TestTheWholeWay:
-    def test_from_an_address_without_an_account_to_a_member(self, admin: As, world: World) -> None:
+    def test_from_an_address_without_an_account_to_a_member(self, alice: As, world: World) -> None:
         """The address is the same in any case, and is told by mail."""
-        invite_id = invited(admin, " Guest@Example.NET ")
+        invite_id = invited(alice, " Guest@Example.NET ")
         world.deliver_mail()
         (mail,) = world.mail.sent
         assert (mail.to, mail.subject) == (GUEST, "You are invited to Acme")
         assert f"accept or decline the invitation {invite_id};" in mail.text
         assert "ends on 08 March 2026, 12:00 UTC." in mail.text
         guest = account(world, GUEST)
-        assert own(guest) == pending(admin)
+        assert own(guest) == pending(alice)
         (offer,) = own(guest)
         shown = [offer[name] for name in ("InviteUID", "InvitedEmail", "RoleName", "Status", "ExpiresAt")]
         assert shown == [invite_id, GUEST, "Signer", "pending", "2026-03-08T12:00:00.000Z"]
         answer = decide(guest, invite_id)
         assert answer.status_code == 200, answer.text
         assert answer.json()["Status"] == "accepted"
-        assert own(guest) == pending(admin) == []
-        assert members(admin) == [(ADMIN, "Administrator"), (GUEST, "Signer")]
+        assert own(guest) == pending(alice) == []
+        assert members(alice) == [(ADMIN, "Administrator"), (GUEST, "Signer")]
         assert guest.get("/api/v1/get-user-info").json()["DefaultWorkspace"] == 1
         assert world.audit_actions("workspace:1")[-2:] == ["INVITATION_SENT", "INVITATION_ACCEPTED"]
 
 
 class TestTheAnswer:
     @pytest.mark.parametrize("accept", ["true", "false"])
-    def test_of_another_account_does_not_count(self, admin: As, eve: As, world: World, accept: str) -> None:
+    def test_of_another_account_does_not_count(self, alice: As, eve: As, world: World, accept: str) -> None:
         """P46. The address is not told, nor what became of it."""
-        invite_id = invited(admin)
+        invite_id = invited(alice)
         told = refused(decide(eve, invite_id, accept), 403, "another address")
         assert told["code"] == "PERMISSION_DENIED"
         assert GUEST not in str(told)
         assert own(eve) == []
-        assert [row["Status"] for row in pending(admin)] == ["pending"]
+        assert [row["Status"] for row in pending(alice)] == ["pending"]
         assert world.audit_actions()[-1] == "PERMISSION_DENIED"
-        revoke(admin, invite_id)
+        revoke(alice, invite_id)
         assert decide(eve, invite_id, accept).json()["detail"] == told["detail"]
 
     @pytest.mark.parametrize(
         ("first", "words"),
         [("true", "accepted already"), ("false", "was declined"), ("revoke", "was revoked")],
     )
-    def test_is_given_once(self, admin: As, guest: As, world: World, first: str, words: str) -> None:
+    def test_is_given_once(self, alice: As, guest: As, world: World, first: str, words: str) -> None:
         """P46."""
-        invite_id = invited(admin)
-        ok(revoke(admin, invite_id) if first == "revoke" else decide(guest, invite_id, first))
-        assert own(guest) == pending(admin) == []
-        for again in (decide(guest, invite_id), decide(guest, invite_id, "false"), revoke(admin, invite_id)):
+        invite_id = invited(alice)
+        ok(revoke(alice, invite_id) if first == "revoke" else decide(guest, invite_id, first))
+        assert own(guest) == pending(alice) == []
+        for again in (decide(guest, invite_id), decide(guest, invite_id, "false"), revoke(alice, invite_id)):
             refused(again, 409, words)
-        assert len(members(admin)) == (2 if first == "true" else 1)
+        assert len(members(alice)) == (2 if first == "true" else 1)
         assert world.audit_actions("workspace:1")[-1].removeprefix("INVITATION_").lower() in words
 
-    def test_is_given_once_in_a_race(self, admin: As, guest: As) -> None:
+    def test_is_given_once_in_a_race(self, alice: As, guest: As) -> None:
         """P46, with real parallel clients."""
-        invite_id = invited(admin)
+        invite_id = invited(alice)
         with ThreadPoolExecutor(4) as pool:
             answers = list(pool.map(lambda _: decide(guest, invite_id).status_code, range(4)))
         assert sorted(answers) == [200, 409, 409, 409]
-        assert len(members(admin)) == 2
+        assert len(members(alice)) == 2
 
-    def test_of_an_account_that_became_a_member_meanwhile(self, admin: As, guest: As, world: World) -> None:
-        invite_id = invited(admin)
+    def test_of_an_account_that_became_a_member_meanwhile(self, alice: As, guest: As, world: World) -> None:
+        invite_id = invited(alice)
         world.member(1, GUEST)
         refused(decide(guest, invite_id), 409, "member of this workspace already")
         assert decide(guest, invite_id, "false").status_code == 200
 
 
-def test_an_invitation_ends_after_a_week_and_the_worker_writes_it_down(admin: As, world: World) -> None:
-    invite_id = invited(admin)
+def test_an_invitation_ends_after_a_week_and_the_worker_writes_it_down(alice: As, world: World) -> None:
+    invite_id = invited(alice)
     world.clock.advance(days=7)
-    guest, admin = account(world, GUEST), world.as_user(ADMIN)
-    assert own(guest) == pending(admin) == []
+    guest, alice = account(world, GUEST), world.as_user(ADMIN)
+    assert own(guest) == pending(alice) == []
     refused(decide(guest, invite_id), 409, "has expired")
-    refused(revoke(admin, invite_id), 409, "has expired")
-    invited(admin, "other@example.net")
+    refused(revoke(alice, invite_id), 409, "has expired")
+    invited(alice, "other@example.net")
     expiry = world.platform.background.expiry()
     assert expiry() >= 1
     expiry()
@@ -162,14 +148,14 @@ def test_an_invitation_ends_after_a_week_and_the_worker_writes_it_down(admin: As
         marked = db.get_one(InvitationRow, invite_id)
         assert (marked.status, marked.decided_at) == ("expired", marked.expires_at)
     assert world.audit_actions("workspace:1").count("INVITATION_EXPIRED") == 1
-    assert [row["InvitedEmail"] for row in pending(admin)] == ["other@example.net"]
+    assert [row["InvitedEmail"] for row in pending(alice)] == ["other@example.net"]
 
 
-def test_an_address_is_invited_once_at_a_time_and_no_member_is(admin: As, world: World) -> None:
+def test_an_address_is_invited_once_at_a_time_and_no_member_is(alice: As, world: World) -> None:
     for email in (ADMIN, ADMIN.upper()):
-        refused(invite(admin, email), 409, "member of this workspace already")
-    first = invited(admin)
-    refused(invite(admin, role_id=ADMINISTRATOR_ROLE), 409, first)
+        refused(invite(alice, email), 409, "member of this workspace already")
+    first = invited(alice)
+    refused(invite(alice, role_id=ADMINISTRATOR_ROLE), 409, first)
     world.clock.advance(days=7)
     second = invited(world.as_user(ADMIN))
     assert world.audit_actions("workspace:1")[-2:] == ["INVITATION_EXPIRED", "INVITATION_SENT"]
@@ -181,7 +167,7 @@ class TestEscalation:
     """P26."""
 
     @pytest.fixture
-    def manager(self, admin: As, world: World) -> As:
+    def manager(self, alice: As, world: World) -> As:
         """May manage users and nothing else, by role 3."""
         add_role(world, "Manager", MANAGE_USERS)
         world.member(1, MANAGER, "Manager")
@@ -204,7 +190,7 @@ class TestEscalation:
 
     @pytest.mark.parametrize("loss", ["membership", "permission", "role"])
     def test_an_inviter_who_lost_theirs_gives_nothing(
-        self, admin: As, guest: As, world: World, loss: str
+        self, alice: As, guest: As, world: World, loss: str
     ) -> None:
         """A removed or demoted member's invitations count for no more than they may give now."""
         world.member(1, MANAGER, "Administrator")
@@ -218,40 +204,40 @@ class TestEscalation:
             else:
                 held.role_id = {"role": SIGNER_ROLE, "permission": every_other}[loss]
         refused(decide(guest, invite_id), 409, "may no longer grant this role")
-        assert (GUEST, "Administrator") not in members(admin)
+        assert (GUEST, "Administrator") not in members(alice)
 
 
 class TestBounds:
-    def test_on_open_invitations(self, admin: As, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_on_open_invitations(self, alice: As, monkeypatch: pytest.MonkeyPatch) -> None:
         assert service.MAX_PENDING_IN_WORKSPACE == 100
         monkeypatch.setattr(service, "MAX_PENDING_IN_WORKSPACE", 2)
-        first = invited(admin, "1@example.net")
-        invited(admin, "2@example.net")
-        refused(invite(admin, "3@example.net"), 409, "2 invitations to this workspace are open")
-        revoke(admin, first)
-        assert invite(admin, "3@example.net").status_code == 200
+        first = invited(alice, "1@example.net")
+        invited(alice, "2@example.net")
+        refused(invite(alice, "3@example.net"), 409, "2 invitations to this workspace are open")
+        revoke(alice, first)
+        assert invite(alice, "3@example.net").status_code == 200
 
-    def test_on_mails_to_one_address(self, admin: As, eve: As, world: World) -> None:
+    def test_on_mails_to_one_address(self, alice: As, eve: As, world: World) -> None:
         """Revoking and inviting again does not fill a mailbox."""
         for _ in range(5):
-            revoke(admin, invited(admin))
-        told = invite(admin)
+            revoke(alice, invited(alice))
+        told = invite(alice)
         assert refused(told, 429, GUEST)["code"] == "RATE_LIMITED"
         assert int(told.headers["Retry-After"]) == 24 * 3600
-        assert invite(admin, "other@example.net").status_code == 200
+        assert invite(alice, "other@example.net").status_code == 200
         assert invite(eve, workspace_context=2, org_id=2, role_id=4).status_code == 200
         world.clock.advance(days=1)
         assert invite(world.as_user(ADMIN)).status_code == 200
 
     def test_on_mails_of_one_organisation(
-        self, admin: As, world: World, monkeypatch: pytest.MonkeyPatch
+        self, alice: As, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert service.ORGANISATION_RATE[0] == 100
         monkeypatch.setattr(service, "ORGANISATION_RATE", (2, service.ORGANISATION_RATE[1]))
-        invited(admin, "1@example.net")
+        invited(alice, "1@example.net")
         world.clock.advance(minutes=10)
-        revoke(admin, invited(admin, "2@example.net"))
-        told = invite(admin, "3@example.net")
+        revoke(alice, invited(alice, "2@example.net"))
+        told = invite(alice, "3@example.net")
         refused(told, 429, "your organisation")
         assert int(told.headers["Retry-After"]) == 50 * 60
 
