@@ -14,6 +14,7 @@ from custody.schemas.changes import (
 from custody.schemas.roles import ROLES, RoleDetails
 from custody.schemas.webhooks import CREATE_WEBHOOK, UPDATE_WEBHOOK, WebhookWithSecret
 from custody.server.console.context import PageContext
+from custody.server.console.rendering import minute
 from custody.server.console.reviews import Review, require_as_shown, shown_mark
 from custody.server.console.table import Row, form, template_view
 from custody.server.errors import NotFound, StateConflict
@@ -45,7 +46,7 @@ def _change(page: PageContext) -> Change:
 def review_confirmation(page: PageContext) -> Review:
     change = _change(page)
     facts = _facts(change)
-    cools = f"It cools off until {change.not_before:%-d %b %Y, %H:%M} UTC. Confirmed after that, it"
+    cools = f"It cools off until {minute(change.not_before)}. Confirmed after that, it"
     begins = cools if change.not_before > change.asked_at else "It"
     return Review(
         "Confirm this change?",

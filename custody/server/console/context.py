@@ -268,6 +268,17 @@ class PageContext:
         answer: Answer = call.writer.validate_json(answered.content) if repeated else answered.value
         return answer
 
+    def is_repeated(self, call: Call[Any, Any], given: Mapping[str, Any]) -> bool:
+        """Whether this form made the call before. Raises StateConflict where the answer had a secret."""
+        key = self._key(0)
+        if key is None or not call.creates:
+            return False
+        invocation = self._invocation(call, given)
+        body = calls.canonical(invocation.request)
+        with self.snapshot.reading() as db:
+            known = self.services.idempotency.known(db, calls.scope_of(invocation, key), body)
+        return known is not None
+
     def typed(self, call: Call[Any, Any], /, **given: Any) -> dict[str, Any]:
         """What is given, and for every other field of the call what the path or the form says. A box that is
         not ticked is a no.

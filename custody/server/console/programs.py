@@ -2,6 +2,7 @@
 which programs on the Internet receive its events.
 """
 
+from datetime import datetime
 from typing import Any
 
 from custody.common.change_words import PERMISSION_WORDS
@@ -25,6 +26,8 @@ from custody.schemas.webhooks import (
     EventKind,
 )
 from custody.server.console.context import PageContext
+from custody.server.console.rendering import minute
+from custody.server.console.reviews import Facts
 from custody.server.console.table import Row, entry_of, form, template_view
 from custody.server.rules.credentials import NEVER_GIVEN
 
@@ -45,6 +48,26 @@ program_page = template_view(
     "programs/program.html", program=_program, states=STATES, permissions=RIGHTS,
     overlap=DEFAULT_OVERLAP_HOURS,
 )  # fmt: skip
+
+
+def _valid_secrets(page: PageContext) -> Facts:
+    """Two are valid at a time: a new one ends the older of two."""
+    program = _program(page)
+    if program.status == "WAITING":
+        return (("Valid secrets", "none yet"),)
+    return _valid(program.former_secret_until)
+
+
+def _valid(former_until: datetime | None) -> Facts:
+    words = "one" if former_until is None else f"two, the former one until {minute(former_until)}"
+    return (("Valid secrets", words),)
+
+
+def _ending(former_until: datetime | None) -> str:
+    if former_until is None:
+        return ""
+    until = minute(former_until)
+    return f" The former secret, valid until {until}, ends at once: see first that nothing uses it."
 
 
 def _typed(page: PageContext) -> dict[str, Any]:
@@ -69,13 +92,13 @@ for _kind in EventKind:
     if _kind is not EventKind.PING:
         _subject = _kind.partition(".")[0]
         KINDS.setdefault(ABOUT.get(_subject, f"{_subject.capitalize()}s"), []).append(_kind.value)
+_webhook = entry_of(WEBHOOKS, "webhook_id", "There is no such webhook in this workspace.")
 webhooks = template_view("webhooks/webhooks.html", webhooks=WEBHOOKS)
 new_hook_page = template_view("webhooks/new.html", kinds=KINDS)
 
 
 webhook_page = template_view(
-    "webhooks/webhook.html", kinds=KINDS,
-    webhook=entry_of(WEBHOOKS, "webhook_id", "There is no such webhook in this workspace."),
+    "webhooks/webhook.html", kinds=KINDS, webhook=_webhook,
     deliveries=lambda page: page.read_page(
         WEBHOOK_DELIVERIES, webhook_id=page.path_param("webhook_id"), limit=PAGE
     ),
@@ -84,6 +107,19 @@ webhook_page = template_view(
 
 def _kinds(page: PageContext) -> list[str]:
     return [EVERY_KIND] if page.form.ticked("every_kind") else list(page.form.every("kinds"))
+
+
+def _old_until(page: PageContext) -> datetime | None:
+    ends = _webhook(page).old_secret_until
+    return None if ends is None or ends <= page.services.tools.clock() else ends
+
+
+def _signing_secrets(page: PageContext) -> Facts:
+    return _valid(_old_until(page)) if page.form.one("do") == "rotate" else ()
+
+
+def _warning(page: PageContext) -> str:
+    return TWO_SECRETS + _ending(_old_until(page)) if page.form.one("do") == "rotate" else ""
 
 
 def _change(page: PageContext) -> dict[str, Any]:
@@ -114,7 +150,8 @@ ROWS = (
     ),
     form(
         _ONE + "/secret", ISSUE_SERVICE_SECRET, program_page, "", asks="Make a new secret",
-        warns="It is shown once.", steps_up=True, shows="programs/secret.html",
+        warns=lambda page: f"It is shown once.{_ending(_program(page).former_secret_until)}",
+        bound=_valid_secrets, steps_up=True, shows="programs/secret.html",
     ),
     form(
         _ONE + "/revoke", REVOKE_SERVICE_ACCOUNT, program_page, "The account is revoked.", to="programs",
@@ -129,8 +166,7 @@ ROWS = (
     Row("GET", _HOOK, webhook_page),
     form(
         _HOOK + "/change", UPDATE_WEBHOOK, webhook_page, "The webhook is changed.", asks="Change it",
-        warns=lambda page: TWO_SECRETS if page.form.one("do") == "rotate" else "", given=_change,
-        shows="webhooks/secret.html",
+        warns=_warning, bound=_signing_secrets, given=_change, shows="webhooks/secret.html",
     ),
     form(
         _HOOK + "/delete", DELETE_WEBHOOK, webhook_page, "The webhook is deleted.", to="webhooks",

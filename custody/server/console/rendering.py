@@ -157,8 +157,12 @@ ADVICE_WORDS: Final[Mapping[Advice, str]] = {
 
 
 def moment(at: datetime) -> Markup:
+    return Markup('<time datetime="{}">{}</time>').format(format_time(at), minute(at))
+
+
+def minute(at: datetime) -> str:
     """In UTC, and labelled so: users are in many time zones."""
-    return Markup('<time datetime="{}">{}</time>').format(format_time(at), f"{at:%-d %b %Y, %H:%M} UTC")
+    return f"{at:%-d %b %Y, %H:%M} UTC"
 
 
 def csv_file(name: str, columns: Columns, pages: Iterator[Iterable[Any]]) -> Response:

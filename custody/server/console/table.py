@@ -149,7 +149,7 @@ def form(
         wanted = typed(page)
         if in_force is not None:
             require_in_force(page, in_force(page), wanted)
-        if bound is not None:
+        if bound is not None and not page.is_repeated(call, wanted):
             require_as_shown(page, bound(page))
         answer = page.act(call, **wanted)
         if shows and getattr(answer, "secret", None) is not None:

@@ -77,8 +77,9 @@ class Idempotency:
             raise IdempotencyKeyReused("This Idempotency-Key came with another request before.")
         if not stored.response:
             raise StateConflict(
-                "This was done already. Its secret was shown once, and is stored nowhere.",
-                hint="Make another one if you do not have it.",
+                "This was done already, and its secret was shown that once.",
+                hint="Look at what was made before you make anything again: a new secret may end one that is "
+                "in use.",
             )
         return stored.response
 

@@ -26,7 +26,7 @@ def test_a_program_gets_its_secret_and_a_wrong_network_is_told_beside_its_field(
     bearer = {"Authorization": f"Bearer {person.page.by_id('secret').words}"}
     person.html = review
     person.confirm(secret, status=409)
-    assert "Its secret was shown once" in person.words, "the page was loaded again"
+    assert "its secret was shown that once" in person.words, "the page was loaded again"
     assert ok(As(desk.world.http, bearer).get("/api/v1/own-service-account"))["name"] == "Ledger"
 
 
@@ -39,6 +39,30 @@ def test_a_webhook_whose_secret_is_loaded_again_is_not_made_twice(desk, browse, 
     person.html = review
     person.confirm(new, status=409)
     assert len(ok(desk.admin.get("/api/v1/webhooks", workspace_id=desk.workspace_id))) == 1
+
+
+def test_a_new_secret_that_ends_another_says_so_and_is_made_once_for_two_who_look(desk, browse, here):
+    made = ok(desk.tell("create-webhook", url="https://hooks.example.org/x", kinds=["*"]))
+    rights = {"rights": ["VIEW_BALANCES"], "networks": ["192.0.2.0/24"], "expires_at": "2026-06-30T00:00:00Z"}
+    program = ok(desk.tell("create-service-account", name="Ledger", **rights))["service_account_id"]
+    ok(desk.tell("issue-service-secret", service_account_id=program))
+    person, other = browse("admin"), browse("admin")
+    for one, path, typed in (
+        (f"{here}/programs/{program}", "secret", {"overlap_hours": "24"}),
+        (f"{here}/webhooks/{made['webhook_id']}", "change", {"do": "rotate"}),
+    ):
+        action = f"{one}/{path}"
+        for each in (person, other):
+            each.open(one).post_one(action, **typed)
+            assert each.facts["Valid secrets"] == "one"
+            assert "ends at once" not in each.words
+        person.confirm(action)
+        assert person.page.by_id("secret").words
+        other.confirm(action, status=409)
+        assert "Look at it again" in other.words
+        other.open(one).post_one(action, **typed)
+        assert other.facts["Valid secrets"].startswith("two, the former one until ")
+        assert "ends at once: see first that nothing uses it" in other.words
 
 
 def test_a_delivery_that_failed_is_sent_again(desk, browse, here):
