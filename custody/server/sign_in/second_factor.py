@@ -51,6 +51,7 @@ SKEW_STEPS: Final = 1
 SECRET_BYTES: Final = 20
 # What the app shows above the code.
 ISSUER: Final = "Custody"
+_BEGIN: Final = "Begin one under Your account, or with POST /auth/totp/enrol."
 # Codes tried to confirm an authenticator. The caller knows the secret, so this only bounds the work.
 _CONFIRMATIONS = AttemptLimit("totp-confirm", 10, timedelta(minutes=15))
 
@@ -159,12 +160,14 @@ def _take_recovery(ctx: Ctx, user_id: int, code: str) -> str | None:
 
 
 def _confirmed_step(ctx: Ctx, credential: CredentialRow, code: str) -> int:
-    if credential.totp_pending is None:
+    if credential.totp_pending is None and credential.second_factor == "totp":
         raise StateConflict(
-            "No authenticator waits for a code: none was begun, or it is confirmed. Its recovery codes are "
-            "shown once.",
-            hint="Begin one under Your account, or with POST /auth/totp/enrol.",
+            "Your authenticator is on. Its recovery codes were shown once: replace the authenticator for new "
+            "ones.",
+            hint=_BEGIN,
         )
+    if credential.totp_pending is None:
+        raise StateConflict("No authenticator waits for a code: begin one first.", hint=_BEGIN)
     secret = ctx.tools.secrets.open(Purpose.TOTP, credential.totp_pending)
     step = find_step(secret, plain_code(code), ctx.now, None) if secret else None
     if step is None:
@@ -195,10 +198,7 @@ def _resolved(credential: CredentialRow, wanted: SecondFactor | Literal["on"]) -
         is_off = credential.second_factor == "none"
         return "email" if is_off else cast("SecondFactor", credential.second_factor)
     if wanted == "totp" and credential.totp_secret is None:
-        raise StateConflict(
-            "No authenticator was confirmed.",
-            hint="Begin one under Your account, or with POST /auth/totp/enrol.",
-        )
+        raise StateConflict("No authenticator was confirmed.", hint=_BEGIN)
     return wanted
 
 

@@ -83,8 +83,13 @@ def test_the_account_page_says_which_second_factor_is_in_force(desk, browse):
         confirm = "/console/account/authenticator/confirm"
         person.send(confirm, code="000000" if phone.code != "000000" else "000001", status=422)
         # A mistyped code is typed again, with the secret that the phone has by now.
+        typed = person.html
         person.send(confirm, code=phone.code)
         assert "Your recovery codes" in person.words
+        shown, person.html = person.html, typed
+        person.send(confirm, code=phone.code, status=409)
+        assert "Your authenticator is on. Its recovery codes were shown once" in person.words, "loaded again"
+        person.html = shown
         person.open(person.link("I have kept them"))
         assert person.url == f"/console/w/{desk.workspace_id}/"
         person.open("/console/account")
