@@ -97,6 +97,21 @@ def test_the_account_page_says_which_second_factor_is_in_force(desk, browse):
         assert "Set up an authenticator" not in person.words
 
 
+def test_a_first_second_factor_says_that_it_signs_out_everywhere_else(desk, browse):
+    person, change = browse("admin").open("/console/account"), "/console/account/second-factor"
+    told = []
+    for method in ("none", "email", "none", "email"):
+        person.open("/console/account").send(change, method=method, password=PASSWORD)
+        told.append("You are signed out everywhere else, also in programs such as signerd" in person.words)
+        desk.world.clock.advance(minutes=1)
+    assert told == [False, True, False, True]
+    person.open("/console/account").send(change, method="none", password=PASSWORD)
+    person.open("/console/account").send("/console/account/authenticator", password=PASSWORD)
+    phone = Phone(desk.world, person.page.all("span", **{"class": "mono"})[0].words)
+    person.send("/console/account/authenticator/confirm", code=phone.code)
+    assert "You are signed out everywhere else" in person.words
+
+
 def test_a_reset_token_comes_behind_the_hash_and_changes_the_password(desk, stranger):
     stranger.open("/console/forgotten-password").send(
         "/console/forgotten-password", email="admin@example.org"
