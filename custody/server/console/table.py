@@ -124,8 +124,8 @@ def form(
 
     ``asks``: the words of the button below what is shown back: the call as a second person would read it,
     with facts ``beside`` it and what it ``warns`` of. ``bound``: further facts, which must still be so when
-    the form acts. ``in_force``: for a form that shows what is in force
-    (`pinned` of forms.html), by the call's fields; None where it is not known.
+    the form acts; a ``review`` of its own shows and pins them itself. ``in_force``: for a form that shows
+    what is in force (`pinned` of forms.html), by the call's fields; None where it is not known.
     """
     assert in_force is None or bound is None, "a review pins one mark"
 

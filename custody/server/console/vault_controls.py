@@ -18,10 +18,10 @@ from custody.schemas.vaults import (
 from custody.server.console.context import PageContext
 from custody.server.console.limits import vault_limit
 from custody.server.console.rendering import member_words, sats_of
-from custody.server.console.reviews import Facts, Review, in_force_mark
+from custody.server.console.reviews import Facts, Review, in_force_mark, shown_mark
 from custody.server.console.table import form, template_view
 from custody.server.console.vaults import names_of, vault_here
-from custody.server.errors import NotFound
+from custody.server.errors import NotFound, StateConflict
 from custody.server.rules.limits import Cycle, unused_of
 from multisig import Sats, format_btc, parse_btc
 
@@ -106,19 +106,32 @@ freeze_page = template_view(
 )  # fmt: skip
 
 
+def _is_second(page: PageContext) -> bool:
+    return _controls(page).unfreeze_asked_by not in (None, str(page.user.uuid))
+
+
+def _unfreezing(page: PageContext) -> Facts:
+    """Bound to what was shown: of two who looked at the same time, the second one learns that it is they.
+    Raises StateConflict.
+    """
+    in_force = _controls(page)
+    if not in_force.is_frozen:
+        raise StateConflict("The vault is not frozen.")
+    return (
+        ("Your request is", "the second: it unfreezes the vault" if _is_second(page) else "the first of two"),
+        ("Payments that are sent then", str(len(in_force.waiting_psbt_ids))),
+    )
+
+
 def review_unfreeze(page: PageContext) -> Review:
-    shown, in_force = vault_here(page), _controls(page)
-    is_second = in_force.unfreeze_asked_by not in (None, str(page.user.uuid))
-    waits = len(in_force.waiting_psbt_ids)
+    facts, is_second = _unfreezing(page), _is_second(page)
     agrees = "" if is_second else "Another member who may approve has to agree within a day. "
     return Review(
-        f"Unfreeze {shown.name}",
-        (
-            ("Your request is", "the second: it unfreezes the vault" if is_second else "the first of two"),
-            ("Payments that are sent then", str(waits)),
-        ),
+        f"Unfreeze {vault_here(page).name}",
+        facts,
         "Unfreeze it" if is_second else "Ask to unfreeze it",
         f"{agrees}{_SIGNED_MEANWHILE}",
+        pinned=(shown_mark(facts),),
     )
 
 
@@ -168,7 +181,7 @@ ROWS = (
     ),
     form(
         f"{_VAULT}/unfreeze", UNFREEZE_VAULT, freeze_page, _after_unfreeze, review=review_unfreeze,
-        steps_up=True,
+        bound=_unfreezing, steps_up=True,
     ),
     form(
         f"{_VAULT}/signers/{{key_id}}/lost", REVOKE_KEY, lost_page, "The key is marked as lost.",

@@ -116,7 +116,12 @@ def test_one_freezes_and_two_unfreeze(desk, browse, base):
     assert "They are: admin@example.org; alice@example.org; " in browse("admin").open(f"{base}/freeze").words
     alice.send(f"{base}/unfreeze")
     assert "the first of two" in alice.words
+    early = browse("bob").open(f"{base}/freeze").send(f"{base}/unfreeze")
+    assert "the first of two" in early.words
     alice.confirm(f"{base}/unfreeze").open(f"{base}/freeze")
+    early.confirm(f"{base}/unfreeze", status=409)
+    assert "would now do something else" in early.words
+    assert desk.wallets()[0]["is_frozen"], "it would have been the second"
     actions = [form.action for form in forms_of(alice.html) if form.method == "post"]
     assert actions[1:] == [f"{base}/freeze"], "no second word of the same member, and a way to take it back"
     bob = browse("bob").open(f"{base}/freeze").send(f"{base}/unfreeze")
@@ -124,6 +129,8 @@ def test_one_freezes_and_two_unfreeze(desk, browse, base):
         assert words in bob.words
     bob.confirm(f"{base}/unfreeze")
     assert not desk.wallets()[0]["is_frozen"]
+    early.open(f"{base}/freeze").post_one(f"{base}/unfreeze", status=409)
+    assert "The vault is not frozen." in early.words
 
 
 def test_two_people_replace_a_vault_and_follow_it(desk, browse, admin, base):
