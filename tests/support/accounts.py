@@ -11,6 +11,7 @@ from sqlalchemy import event
 
 from custody.schemas.auth import REFRESH_COOKIE
 from custody.server.sign_in.second_factor import code_at, step_at
+from tests.support.databases import statements_of
 from tests.support.platform import PASSWORD, As, World
 
 CAROL = "carol@example.org"
@@ -132,9 +133,6 @@ def measured(world: World) -> Iterator[Work]:
     work, passwords = Work(), world.platform.services.tools.passwords
     database, hasher = world.platform.services.store._database, passwords._hasher
 
-    def on_statement(_connection, _cursor, statement, _parameters, _context, _many) -> None:
-        work.statements.append(statement)
-
     def on_commit(_connection) -> None:
         work.commits += 1
 
@@ -145,15 +143,15 @@ def measured(world: World) -> Iterator[Work]:
 
     engines = (database.writing, database.reading)
     for engine in engines:
-        event.listen(engine, "before_cursor_execute", on_statement)
         event.listen(engine, "commit", on_commit)
     passwords._hasher = Counting()
     try:
-        yield work
+        with statements_of(world.platform.services.store) as sent:
+            yield work
+        work.statements = [statement for statement, _ in sent]
     finally:
         passwords._hasher = hasher
         for engine in engines:
-            event.remove(engine, "before_cursor_execute", on_statement)
             event.remove(engine, "commit", on_commit)
 
 

@@ -1,10 +1,13 @@
 """A platform's database of either kind, read and changed beside the platform."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from sqlalchemy import inspect, text
+from sqlalchemy import event, inspect, text
 
 from custody.server.store import Store, sqlite_url
 from custody.server.store.sqlite import PATIENCE_MS
@@ -36,6 +39,24 @@ def make_impatient(store: Store) -> None:
 def kind_of(store: Store) -> str:
     with store.read() as db:
         return db.get_bind().dialect.name
+
+
+@contextmanager
+def statements_of(store: Store) -> Iterator[list[tuple[str, Any]]]:
+    """Every statement that is sent meanwhile, with its parameters; None where it is sent for many rows."""
+    seen: list[tuple[str, Any]] = []
+    engines = {store._database.reading, store._database.writing}
+
+    def note(_connection, _cursor, statement, parameters, _context, many):
+        seen.append((statement, None if many else parameters))
+
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", note)
 
 
 def everything_stored(store: Store) -> str:

@@ -6,13 +6,12 @@ where it can; where an index is missing, it cannot.
 """
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlencode
 
 import httpx
 import pytest
-from sqlalchemy import event, insert, text, update
+from sqlalchemy import insert, text, update
 
 from custody.server.proposals.choosing import plan_of
 from custody.server.proposals.coins import MATCHING, SMALL, SpendableCoins
@@ -26,6 +25,7 @@ from multisig.tokens.machine import Cell
 from tests.custody.server.console.test_altered_rows import lists
 from tests.support.crowd import Crowd, Size
 from tests.support.custody import SHOP, Desk, ok
+from tests.support.databases import statements_of
 from tests.support.prepared import Story
 from tests.support.token_desk import BOB, TokenDesk
 
@@ -69,27 +69,8 @@ def a_past(desk: Desk) -> None:
             db.execute(text("ANALYZE"))
 
 
-@contextmanager
-def statements(store: Store) -> Iterator[dict[str, object]]:
-    """Every SELECT that is sent, with the parameters of the last time."""
-    seen: dict[str, object] = {}
-    engines = store._database.reading, store._database.writing
-
-    def note(_connection, _cursor, statement, parameters, _context, _many):
-        if statement.lstrip().upper().startswith("SELECT"):
-            seen[statement] = parameters
-
-    for engine in engines:
-        event.listen(engine, "before_cursor_execute", note)
-    try:
-        yield seen
-    finally:
-        for engine in engines:
-            event.remove(engine, "before_cursor_execute", note)
-
-
-def plans(store: Store, seen: dict[str, object]) -> dict[str, str]:
-    """What the database would do for each."""
+def plans(store: Store, seen: list[tuple[str, Any]]) -> dict[str, str]:
+    """What the database would do for each SELECT."""
     with store.read() as db:
         connection = db.connection()
         on_sqlite = connection.dialect.name == "sqlite"
@@ -97,8 +78,9 @@ def plans(store: Store, seen: dict[str, object]) -> dict[str, str]:
             for way in ("seqscan", "hashjoin", "mergejoin"):
                 connection.exec_driver_sql(f"SET LOCAL enable_{way} = off")
         explain = "EXPLAIN QUERY PLAN " if on_sqlite else "EXPLAIN "
+        asked = {said: given for said, given in seen if said.lstrip().upper().startswith("SELECT")}
         found = {
-            said: connection.exec_driver_sql(explain + said, given).all() for said, given in seen.items()
+            said: connection.exec_driver_sql(explain + said, given).all() for said, given in asked.items()
         }
     return {said: "\n".join(str(row[-1]) for row in plan) for said, plan in found.items()}
 
@@ -182,7 +164,7 @@ def draw_coins(desk: Desk) -> None:
 
 def test_no_statement_reads_the_whole_of_what_grows_or_sorts_what_is_stored_in_order(desk: Desk) -> None:
     store = desk.world.platform.services.store
-    with statements(store) as drawn:
+    with statements_of(store) as drawn:
         draw_coins(desk)
     # A vault may have any number of coins: not even its own are all read for the largest hundred.
     pools = plans_of(plans(store, drawn), "ORDER BY chain_coins.amount_sats")
@@ -192,10 +174,10 @@ def test_no_statement_reads_the_whole_of_what_grows_or_sorts_what_is_stored_in_o
         expected = re.match(r"Limit +\(cost=\S+ rows=(\d+)", plan)
         assert expected is None or int(expected[1]) in {MAX_INPUTS + 1, MATCHING, SMALL}, plan
 
-    with statements(store) as seen:
+    with statements_of(store) as seen:
         read_all(desk)
         move_coins(desk)
-    asked = plans(store, drawn | seen)
+    asked = plans(store, drawn + seen)
     assert [(said, plan) for said, plan in asked.items() if whole_tables(plan)] == []
     used = {index for index in INDEXES if any(re.search(rf"\b{index}\b", plan) for plan in asked.values())}
     assert INDEXES - used == set()

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import Column, event, text
+from sqlalchemy import Column, text
 from sqlalchemy.exc import IntegrityError
 
 from custody.schemas.asset_tokens import ContractCallsQuery
@@ -20,6 +20,7 @@ from custody.server.console.application import ROOT, ROWS
 from custody.server.store.models import Base, OrganisationRow
 from tests.custody.server.console.test_every_page import fill
 from tests.support.custody import SHOP, Desk, ok
+from tests.support.databases import statements_of
 from tests.support.examples import drawn
 from tests.support.token_desk import TokenDesk
 
@@ -120,20 +121,14 @@ PAGES = 3
 
 def reading(desk: Desk, ask: Callable[[str], object], paths: Iterable[str]) -> dict[str, list[str]]:
     """By table, the addresses whose answers are made of it."""
-    database, found, asked = desk.world.platform.services.store._database, defaultdict(list), ""
-
-    def note(_connection, _cursor, statement, *_rest) -> None:
+    found = defaultdict(list)
+    for path in paths:
+        with statements_of(desk.world.platform.services.store) as seen:
+            ask(path)
+        said = "\n".join(statement for statement, _ in seen)
         for table in Base.metadata.tables:
-            if re.search(rf"\b(FROM|JOIN) {table}\b", statement) and asked not in found[table]:
-                found[table].append(asked)
-
-    engines = {database.writing, database.reading}
-    for each in engines:
-        event.listen(each, "before_cursor_execute", note)
-    for asked in paths:
-        ask(asked)
-    for each in engines:
-        event.remove(each, "before_cursor_execute", note)
+            if re.search(rf"\b(FROM|JOIN) {table}\b", said):
+                found[table].append(path)
     return found
 
 

@@ -1,10 +1,9 @@
 """P24: what a tenant's list reads of the database is that tenant's, also what its answer would leave out."""
 
-from sqlalchemy import event
-
 from custody.server.store.models import KeyRow, UserRow
 from tests.custody.server.console.test_altered_rows import lists
 from tests.support.custody import Desk, ok
+from tests.support.databases import statements_of
 from tests.support.platform import key_offer, register_key, seed
 
 MARK = 900_001
@@ -24,21 +23,14 @@ def stranger(desk: Desk) -> None:
 
 def test_no_list_reads_the_rows_of_another_tenant(desk):
     stranger(desk)
-    database, asked, path = desk.world.platform.services.store._database, [], ""
-
-    def note(_connection, _cursor, statement, parameters, _context, many) -> None:
-        if statement.startswith("SELECT") and not many:
-            asked.append((path, statement, parameters))
-
-    for engine in {database.writing, database.reading}:
-        event.listen(engine, "before_cursor_execute", note)
+    store, asked = desk.world.platform.services.store, []
     for path in lists(desk).values():
-        answer = desk.admin.http.get(path, headers=desk.admin.headers)
+        with statements_of(store) as seen:
+            answer = desk.admin.http.get(path, headers=desk.admin.headers)
+        asked += [(path, *each) for each in seen if each[0].startswith("SELECT")]
         # A token's index that has read no block refuses, after it has asked what it asks.
         assert answer.status_code in {200, 503}, answer.text
-    for engine in {database.writing, database.reading}:
-        event.remove(engine, "before_cursor_execute", note)
-    with database.reading.connect() as db:
+    with store._database.reading.connect() as db:
         strange = [
             (path, statement)
             for path, statement, parameters in asked

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 import pytest
-from sqlalchemy import event
 
 from custody.schemas.webhooks import EventKind
 from custody.server.rules.audit import Event
@@ -14,6 +13,7 @@ from custody.server.store.models import WebhookEventRow as Stored
 from custody.server.vaults.stored import place_of
 from custody.server.webhooks.events import WEBHOOK
 from tests.support.custody import CAFE, SHOP, Desk, ok
+from tests.support.databases import statements_of
 from tests.support.platform import register_key, seed
 from tests.support.profiles import forward, grant, pay_profile
 from tests.support.replacing import forget_mempool
@@ -224,15 +224,12 @@ def test_thirty_deposits_and_ten_webhooks_cost_the_writers_turn_as_many_statemen
     desk: Desk,
 ) -> None:
     """A block may bring thousands of deposits, and all writers wait while they are stored."""
-    asked: list[str] = []
 
     def statements(deposits: int) -> int:
-        asked.clear()
-        desk.deposit(*range(10_000, 10_000 + deposits), blocks=1)
+        with statements_of(desk.world.platform.services.store) as asked:
+            desk.deposit(*range(10_000, 10_000 + deposits), blocks=1)
         return len(asked)
 
-    engine = desk.world.platform.services.store._database.writing
-    event.listen(engine, "before_cursor_execute", lambda *args: asked.append(args[2]))
     listen(desk)
     statements(2)
     few = statements(2)
