@@ -30,12 +30,12 @@ from custody.schemas.proposals import (
 from custody.schemas.sending import FORWARD_TO_VAULT, MAX_SEND, PREVIEW_FORWARD
 from custody.schemas.vaults import VAULT_CONTROLS, Vault, VaultName
 from custody.server.console.addresses import entries_of
-from custody.server.console.context import PageContext
+from custody.server.console.context import PageContext, number_of
 from custody.server.console.limits import left_of, left_words
 from custody.server.console.money import MoneyReview, money_of
 from custody.server.console.proposals import PROPOSERS, labels_of
 from custody.server.console.rendering import sats_of
-from custody.server.console.reviews import Review, require_as_shown, shown_mark
+from custody.server.console.reviews import Review, require_as_shown, review_page, shown_mark
 from custody.server.console.table import Row, form
 from custody.server.console.typed import btc, fee_rate
 from custody.server.console.vaults import names_of, vault_by_id, vaults_to_choose
@@ -47,6 +47,7 @@ from custody.server.errors import (
     StateConflict,
 )
 from custody.server.proposals.payments import parse_recipient
+from custody.server.proposals.propose import newest_same
 from multisig import Network
 
 MORE_ROWS: Final = 3
@@ -231,6 +232,9 @@ def review(page: PageContext) -> Review:
     pinned = [("shown_coin", coin) for coin in shown.coins]
     amounts = "" if with_fields["amounts_sats"] is None else str(with_fields["amounts_sats"][0])
     pinned += [("shown_rate", shown.asked_fee_rate), ("shown_most", amounts)]
+    pinned += [("shown_address", address) for address in shown.recipients]
+    pinned += [("shown_sats", str(sats)) for sats in shown.amounts_sats]
+    pinned.append(("shown_same", shown.same_as or ""))
     pinned.append(shown_mark(*_reviewed(with_fields)))
     return MoneyReview(
         "Review the payment",
@@ -264,12 +268,24 @@ def _reviewed(body: Mapping[str, Any]) -> list[Any]:
     return [body[name] for name in ("wallet_id", "recipients", "description", "op_return", "amounts_sats")]
 
 
+def _pays_twice(page: PageContext) -> bool:
+    """Whether another proposal than the review showed pays the same by now."""
+    form = page.form
+    sats = [number for text in form.every("shown_sats") if (number := number_of(text)) is not None]
+    addresses = list(form.every("shown_address"))
+    with page.reading() as ctx:
+        same = newest_same(ctx, form.one("wallet"), addresses, sats)
+    return same not in (None, form.one("shown_same"))
+
+
 def make(page: PageContext) -> Response:
     form = page.form
     body = psbt_request(page)
     require_as_shown(page, *_reviewed(body))
     del body["priority" if "priority" in body else "fee_rate"]
     pinned = {"coins": list(form.every("shown_coin")), "fee_rate": form.one("shown_rate")}
+    if _pays_twice(page) and not page.is_repeated(CREATE_PSBT, {**body, **pinned}):
+        return review_page(page, review(page))
     try:
         made = page.act(CREATE_PSBT, **{**body, **pinned})
     except CustodyError as error:

@@ -94,10 +94,12 @@ def preview(ctx: Ctx, order: Order) -> PsbtPreview:
         left = room(ctx, vault, after=moved)
     funding, selection = draft.funding, draft.selection
     payments = funding.intent.payments
+    recipients = [payment.address for payment in payments]
+    amounts = [int(payment.output.amount) for payment in payments]
     return PsbtPreview(
         psbt_base64=draft.built.base64,
-        recipients=[payment.address for payment in payments],
-        amounts_sats=[payment.output.amount for payment in payments],
+        recipients=recipients,
+        amounts_sats=amounts,
         coins=[str(utxo.outpoint) for utxo in selection.coins],
         change_sats=selection.change,
         fee_sats=selection.fee,
@@ -107,16 +109,15 @@ def preview(ctx: Ctx, order: Order) -> PsbtPreview:
         movement_sats=moved,
         role_left_sats=None if left is None else left.role,
         vault_left_sats=None if left is None else left.vault,
-        same_as=None if left is None else _same_as(ctx, draft),
+        same_as=None if left is None else newest_same(ctx, order.vault_id, recipients, amounts),
     )
 
 
-def _same_as(ctx: Ctx, draft: Draft) -> str | None:
-    """Of the newest proposals that wait: a form that was sent again would pay twice."""
-    payments = draft.funding.intent.payments
-    same = [payment.address for payment in payments], [payment.output.amount for payment in payments]
+def newest_same(ctx: Ctx, vault_id: str, recipients: list[str], amounts_sats: list[int]) -> str | None:
+    """Of the newest proposals that wait, one that pays the same: a form sent again would pay twice."""
+    same = recipients, amounts_sats
     waiting = select(ProposalRow.id, ProposalRow.recipients, ProposalRow.amounts_sats).where(
-        ProposalRow.vault_id == draft.order.vault_id,
+        ProposalRow.vault_id == vault_id,
         ProposalRow.status == ProposalStatus.PENDING.value,
         ProposalRow.created_at > ctx.now - PROPOSAL_LIFETIME,
     )

@@ -105,6 +105,23 @@ def test_two_people_at_once_and_one_click_twice(desk, browse, here):
     assert len(desk.rows(ProposalRow)) == 1
 
 
+def test_a_payment_like_one_that_was_proposed_meanwhile_is_looked_at_again(desk, browse, here):
+    coins = [f"{each['txid']}:{each['vout']}" for each in listed_coins(desk)]
+    one, other = (looked_at(browse, here, recipient=f"bitcoin:{SHOP}", coin=each) for each in coins)
+    assert "paid twice" not in one.words + other.words
+    one.confirm(f"{here}/new")
+    other.confirm(f"{here}/new")
+    assert "paid twice" in other.words
+    assert len(desk.rows(ProposalRow)) == 1
+    again = other.html
+    other.confirm(f"{here}/new")
+    made_at = other.url
+    assert len(desk.rows(ProposalRow)) == 2
+    other.html = again
+    assert other.confirm(f"{here}/new").url == made_at, "sent twice, it acts once"
+    assert len(desk.rows(ProposalRow)) == 2
+
+
 def test_the_address_book_is_understood_and_what_it_means_now_is_what_counts(desk, browse, here):
     entry = desk.enter("Cafe Müller", CAFE)
     person = browse("admin")
