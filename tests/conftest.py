@@ -111,9 +111,9 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def plain_log() -> None:
     """An error in the log without colours and everybody's local variables,
-    which take up to a second to draw.
+    which take up to a second to draw. The test before may have sent it elsewhere, as a command of
+    ``custody`` does.
     """
-    # A command of ``custody`` sends the log of its process elsewhere.
     structlog.reset_defaults()
     plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(

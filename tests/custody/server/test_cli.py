@@ -12,7 +12,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-import structlog
 from click.testing import CliRunner, Result
 
 from custody.cli.program import app
@@ -23,13 +22,6 @@ from custody.server.web.listen import only_server
 PASSWORD = "correct horse battery"
 START_SECONDS = 300
 BOOTSTRAP = ["admin", "bootstrap", "--organisation", "Acme", "--workspace", "Main", "--chain", "regtest"]
-
-
-@pytest.fixture(autouse=True)
-def log_of_its_own() -> Iterator[None]:
-    """Restores the log, which ``serve`` sets up for its process: here the tests' own."""
-    yield
-    structlog.reset_defaults()
 
 
 def custody(*arguments: str, answer: str = "") -> Result:

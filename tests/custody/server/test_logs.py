@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -31,7 +30,7 @@ from tests.support.platform import PASSWORD
 
 
 @pytest.fixture
-def log() -> Iterator[io.StringIO]:
+def log() -> io.StringIO:
     """At its most verbose level."""
     text = io.StringIO()
     structlog.configure(
@@ -46,8 +45,7 @@ def log() -> Iterator[io.StringIO]:
         logger_factory=structlog.PrintLoggerFactory(text),
         cache_logger_on_first_use=False,
     )
-    yield text
-    structlog.reset_defaults()
+    return text
 
 
 class Spy:

@@ -7,7 +7,6 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
-import structlog
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -129,13 +128,6 @@ class TestTheListener:
             pytest.fail("it listens")
 
 
-@pytest.fixture
-def logging_as_it_was() -> Iterator[None]:
-    yield
-    structlog.reset_defaults()
-
-
-@pytest.mark.usefixtures("logging_as_it_was")
 def test_a_server_tells_of_its_process_where_it_is_asked_to(
     tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:

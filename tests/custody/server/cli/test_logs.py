@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-import structlog
 
 from custody.server.cli.logs import log_as_json, log_start, log_stop, shown
 from custody.server.settings import Settings
@@ -22,17 +21,10 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return Settings(state=tmp_path)
 
 
-@pytest.fixture
-def configured():
-    yield
-    structlog.reset_defaults()
-
-
 def lines(captured: str) -> list[dict]:
     return [json.loads(line) for line in captured.splitlines()]
 
 
-@pytest.mark.usefixtures("configured")
 def test_the_configuration_is_told_without_its_secrets(
     settings: Settings, capsys: pytest.CaptureFixture
 ) -> None:

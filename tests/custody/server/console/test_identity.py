@@ -470,12 +470,12 @@ class TestEnds:
 
     def test_p77_where_it_is_required_owners_and_signers_programs_get_in(self, acme):
         bob, signer = acme.signed_in(BOB), acme.world.as_user(BOB)
-        ok(bob_balance(signer))
+        ok(signer.get("/api/v1/list-wallets", workspace_id=1))
         acme.set(is_required=True)
         assert "sign in through its identity provider" in bob.open("/console/w/1/", 403).words
         refused(signer.get("/api/v1/get-my-limits", workspace_id=1), 403, "PERMISSION_DENIED")
         ok(signer.get("/api/v1/second-person-rule", workspace_id=2))
-        ok(bob_balance(signer))
+        ok(signer.get("/api/v1/list-wallets", workspace_id=1))
         acme.signed_in(ADMIN).open("/console/w/1/")
         acme.link(BOB, "bob at login")
         acme.through("bob at login").open("/console/w/1/")
@@ -563,7 +563,3 @@ class TestEnds:
             refused(acme.admin.post("/api/v1/update-identity-provider", body), 422, "VALIDATION")
         answer = acme.world.as_user(BOB).post("/api/v1/unlink-identity", {"workspace_id": 1, "user_uuid": 1})
         refused(answer, 403, "PERMISSION_DENIED")
-
-
-def bob_balance(caller: As):
-    return caller.get("/api/v1/list-wallets", workspace_id=1)

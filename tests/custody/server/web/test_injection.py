@@ -9,7 +9,6 @@ from typing import Any
 
 import httpx
 import pytest
-import structlog
 from sqlalchemy import inspect
 
 from custody.schemas.call import Call
@@ -60,13 +59,12 @@ def inside(stage: Stage) -> Iterator[str]:
 
 
 @pytest.fixture
-def logged(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
+def logged(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """The log as ``custody serve`` writes it."""
     kept = io.StringIO()
     monkeypatch.setattr(sys, "stderr", kept)
     log_as_json("info")
-    yield kept
-    structlog.reset_defaults()
+    return kept
 
 
 def lines(logged: io.StringIO) -> list[dict[str, Any]]:

@@ -9,7 +9,6 @@ import pytest
 from custody.server.chain.configuration import BackendKind
 from multisig.script import p2wsh
 from tests.support.chains import EmbeddedRig, Rig
-from tests.support.esplora import EsploraRig
 from tests.support.fake_bitcoind import FakeNodeRig
 from tests.support.regtest import open_script
 
@@ -32,13 +31,6 @@ def embedded_rig(tmp_path_factory):
 @pytest.fixture(scope="module")
 def core_rig(tmp_path_factory):
     opened = FakeNodeRig(tmp_path_factory.mktemp("chain"))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def esplora_rig(tmp_path_factory):
-    opened = EsploraRig(tmp_path_factory.mktemp("chain"))
     yield opened
     opened.close()
 
