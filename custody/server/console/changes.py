@@ -18,6 +18,7 @@ from custody.server.console.rendering import minute
 from custody.server.console.reviews import Review, require_as_shown, shown_mark
 from custody.server.console.table import Row, form, template_view
 from custody.server.errors import NotFound, StateConflict
+from custody.server.second_person.changes import require_waiting
 
 
 def _roles(page: PageContext) -> list[RoleDetails]:
@@ -38,6 +39,8 @@ def _change(page: PageContext) -> Change:
     changes = page.read(CHANGES, change_id=change_id)
     if not changes:
         raise NotFound("There is no such change, or your role does not confirm it.")
+    # Of one that is over, no names are read.
+    require_waiting(changes[0].status)
     if nameless_field(changes[0]) is not None:
         raise StateConflict("It names something that no longer exists: decline it.")
     return changes[0]
@@ -64,10 +67,8 @@ def _facts(change: Change) -> tuple[tuple[str, object], ...]:
 
 
 def confirm(page: PageContext) -> Response:
-    change = _change(page)
-    if change.status == "PENDING":
-        # Beside it stands what is in force, which another change may have changed since.
-        require_as_shown(page, _facts(change))
+    # Beside it stands what is in force, which another change may have changed since.
+    require_as_shown(page, _facts(_change(page)))
     applied = page.act(CONFIRM_CHANGE, **page.typed(CONFIRM_CHANGE))
     if applied.change.path in {CREATE_WEBHOOK.path, UPDATE_WEBHOOK.path}:
         shown = WebhookWithSecret.model_validate(applied.answer)

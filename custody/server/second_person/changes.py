@@ -67,6 +67,12 @@ EXPIRED = Event(
     "CHANGE_EXPIRED", "A change expired that waited for a second person: {path} // change {change}"
 )
 
+_OVER: Final = {
+    ChangeStatus.APPLIED: "The change was confirmed already.",
+    ChangeStatus.DECLINED: "The change was declined already.",
+    ChangeStatus.EXPIRED: "The change has expired: ask for it again if it is still wanted.",
+}
+
 
 @serves_in_parts(REQUEST_CHANGE)
 def request_change(ctx: Ctx, request: wire.RequestChangeRequest) -> Steps[wire.Change]:
@@ -292,10 +298,14 @@ def _decidable(ctx: Ctx, change_id: str) -> PendingChangeRow:
     change = ctx.db.get(PendingChangeRow, change_id, with_for_update=True)
     if change is None or change.organisation_id != ctx.access.organisation_id:
         raise NotFound("There is no such change in this organisation.")
-    status = _status(ctx, change)
-    if status is not ChangeStatus.PENDING:
-        raise StateConflict(f"The change is {status}.")
+    require_waiting(_status(ctx, change))
     return change
+
+
+def require_waiting(status: ChangeStatus) -> None:
+    """Raises StateConflict."""
+    if status is not ChangeStatus.PENDING:
+        raise StateConflict(_OVER[status], hint="See what waits for a second person now.")
 
 
 def _decided(ctx: Ctx, change: PendingChangeRow, status: ChangeStatus, event: Event) -> wire.Change:

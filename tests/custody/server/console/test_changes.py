@@ -99,6 +99,22 @@ def test_what_is_confirmed_is_what_was_shown(desk, here, two):
     assert "would now do something else" in alice.words
 
 
+@pytest.mark.parametrize(("decision", "words"), [("confirm", "confirmed"), ("decline", "declined")])
+def test_a_change_that_was_decided_in_another_tab_says_so(desk, here, book, two, decision, words):
+    _, alice = two
+    change = request(desk, "remove-whitelist-address", desk.workspace_id, uid=book)
+    confirm, said = f"{here}/changes/confirm", f"The change was {words} already."
+    alice.open(f"{here}/changes")
+    shown = alice.html
+    alice.send(confirm)
+    reviewed = alice.html
+    ok(desk.tell(f"{decision}-change", desk.signers["alice"], change_id=change))
+    for alice.html in (shown, reviewed):
+        alice.send(confirm, status=409)
+        assert said in alice.words
+        assert "no longer exists" not in alice.page.all("div", role="alert")[0].words
+
+
 def test_who_confirms_a_webhook_is_shown_its_secret(desk, here, two):
     """Once, as who makes one alone is: nobody else can read it."""
     _, alice = two
