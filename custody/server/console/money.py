@@ -39,14 +39,20 @@ class Money:
     # What the whole bar of a share stands for. The outputs of an unproven transaction may exceed its inputs.
     full_sats: int
     faults: tuple[str, ...]
+    named_in: str
 
 
 def money_of(
-    psbt_base64: str, vault: Vault, labels: Mapping[str, str], tx_type: TxType = TxType.SEND
+    psbt_base64: str,
+    vault: Vault,
+    labels: Mapping[str, str],
+    tx_type: TxType = TxType.SEND,
+    *,
+    named_in: str = "in the address book",
 ) -> Money | None:
     """None where it cannot be read, or does not prove what its coins hold.
 
-    ``labels``: names of the address book, by address.
+    ``labels``: names, by address. ``named_in``: where they are from.
     """
     seen = inspected(inspect, psbt_base64, vault)
     if seen is None or (total := seen.total_in) is None or (fee := seen.fee) is None:
@@ -67,6 +73,7 @@ def money_of(
         full_sats=max(total, seen.total_out + max(fee, 0), 1),
         # A forward spends the member's own coins: their own machine inspects it.
         faults=() if seen.ok or is_forward else tuple(finding.sentence for finding in seen.findings),
+        named_in=named_in,
     )
 
 

@@ -105,7 +105,7 @@ def review_sweep(page: PageContext) -> Review:
         f"Move the coins of {old.name} to {new.name}",
         (("Where one transaction does not take all coins", "Others follow, to the same address."),),
         "Propose to sweep",
-        money=money_of(shown.psbt_base64, old, {new.address: new.name}),
+        money=money_of(shown.psbt_base64, old, {new.address: new.name}, named_in="among your vaults"),
         taken_from=old.name,
         amounts=(("Moves to the new vault", sum(shown.amounts_sats)), ("Fee", shown.fee_sats)),
         pinned=(("fee_rate", shown.asked_fee_rate), shown_mark(*coins_and_payments(shown.psbt_base64))),

@@ -162,6 +162,7 @@ def test_two_people_replace_a_vault_and_follow_it(desk, browse, admin, base):
     before = len(desk.rows(ProposalRow))
     admin.send(f"{base}/replace/sweep")
     assert len(desk.rows(ProposalRow)) == before
+    assert "Treasury 2 among your vaults" in admin.words, "the address book has no entry of it"
     admin.confirm(f"{base}/replace/sweep")
     assert "held by" in admin.open(f"{base}/coins").words
     admin.open(f"{base}/replace").send(f"{base}/replace/sweep", status=409)
