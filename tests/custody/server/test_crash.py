@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from custody.server.audit.verification import read_through
-from custody.server.store.models import CoinLockRow, JobRow, ProposalInputRow
+from custody.server.store.models import AuditEventRow, CoinLockRow, JobRow, ProposalInputRow
 from tests.support.custody import SHOP, Desk, ok
 from tests.support.examples import TIMES
 from tests.support.platform_crash import Life, Steps, Turn, work
@@ -86,7 +86,14 @@ def was_paid_once(desk: Desk, _steps: Steps) -> None:
     assert desk.rows(JobRow, JobRow.kind == "broadcast", JobRow.done_at.is_(None)) == []
     places = [{(row.txid, row.vout) for row in desk.rows(table)} for table in (CoinLockRow, ProposalInputRow)]
     assert places[0] == places[1]
-    require_once(desk, "PROPOSAL_CREATED", "PROPOSAL_FINALISED", "TRANSACTION_BROADCAST")
+    require_once(desk, "PROPOSAL_CREATED", "PROPOSAL_FINALISED")
+    # Killed between sending and recording, the platform says that it saw it on the network.
+    reached = [
+        row.action
+        for row in desk.rows(AuditEventRow)
+        if row.action == "TRANSACTION_BROADCAST" or "reached-network" in str(row.facts)
+    ]
+    assert len(reached) == 1, reached
     assert desk.world.audit_actions("workspace:1").count("SIGNATURE_SUBMITTED") == 2
 
 
