@@ -46,7 +46,7 @@ from custody.server.errors import (
     PermissionDenied,
     StateConflict,
 )
-from custody.server.proposals.payments import parse_recipient
+from custody.server.proposals.payments import parse_op_return, parse_recipient
 from custody.server.proposals.propose import newest_same
 from multisig import Network
 
@@ -268,13 +268,13 @@ def _reviewed(body: Mapping[str, Any]) -> list[Any]:
     return [body[name] for name in ("wallet_id", "recipients", "description", "op_return", "amounts_sats")]
 
 
-def _pays_twice(page: PageContext) -> bool:
+def _pays_twice(page: PageContext, op_return: str | None) -> bool:
     """Whether another proposal than the review showed pays the same by now."""
-    form = page.form
+    form, data = page.form, None if op_return is None else parse_op_return(op_return)
     sats = [number for text in form.every("shown_sats") if (number := number_of(text)) is not None]
     addresses = list(form.every("shown_address"))
     with page.reading() as ctx:
-        same = newest_same(ctx, form.one("wallet"), addresses, sats)
+        same = newest_same(ctx, form.one("wallet"), zip(addresses, sats, strict=False), data)
     return same not in (None, form.one("shown_same"))
 
 
@@ -284,7 +284,7 @@ def make(page: PageContext) -> Response:
     require_as_shown(page, *_reviewed(body))
     del body["priority" if "priority" in body else "fee_rate"]
     pinned = {"coins": list(form.every("shown_coin")), "fee_rate": form.one("shown_rate")}
-    if _pays_twice(page) and not page.is_repeated(CREATE_PSBT, {**body, **pinned}):
+    if _pays_twice(page, body["op_return"]) and not page.is_repeated(CREATE_PSBT, {**body, **pinned}):
         return review_page(page, review(page))
     try:
         made = page.act(CREATE_PSBT, **{**body, **pinned})

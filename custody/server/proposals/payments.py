@@ -43,6 +43,7 @@ from multisig import (
     WrongNetwork,
     decode_address,
     dust_threshold,
+    encode_address,
     op_return_script,
 )
 from multisig.errors import MultisigError
@@ -52,7 +53,7 @@ from multisig.tokens import is_token_payload
 
 @dataclass(frozen=True)
 class PaidRecipient:
-    """One recipient: the address as given, and its output."""
+    """One recipient: its address and its output."""
 
     address: str
     output: TxOut
@@ -124,7 +125,8 @@ def _recipients(
         if output in outputs:
             raise Invalid.at(pointer, "The recipient is given twice: give it once, with the sum.")
         outputs.append(output)
-    paid = (PaidRecipient(each.address, output) for each, output in zip(recipients, outputs, strict=True))
+    # As the address is written everywhere, not as it was typed: bech32 may be in capitals (BIP-173).
+    paid = (PaidRecipient(str(encode_address(each.script_pubkey, network)), each) for each in outputs)
     data = None if request.op_return is None else parse_op_return(request.op_return)
     return recipients, Intent(tuple(paid), data)
 
@@ -246,7 +248,7 @@ def merge_amount(recipient: Recipient, given: int | None, pointer: str) -> Sats:
         )
         raise Invalid.at(pointer, sentence)
     if given is not None and recipient.amount is not None and given != recipient.amount:
-        raise Invalid.at(pointer, "The link and amounts_sats name different amounts.")
+        raise Invalid.at(pointer, "The link names another amount than the one that is given beside it.")
     return Sats(given) if given is not None else recipient.amount or Sats(0)
 
 

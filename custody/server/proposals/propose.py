@@ -1,6 +1,6 @@
 """The one way to propose: from an order to the stored proposal, whatever is proposed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -87,15 +87,17 @@ def propose(ctx: Ctx, read: Callable[[Ctx], Order]) -> Steps[Proposed]:
 def preview(ctx: Ctx, order: Order) -> PsbtPreview:
     """What `propose` would store now. Raises what it would."""
     draft = draft_of(ctx, order, thorough=True)
-    moved, left = permitted(ctx, draft).amount, None
+    funding, selection = draft.funding, draft.selection
+    moved, left, same_as = permitted(ctx, draft).amount, None, None
+    recipients = [payment.address for payment in funding.intent.payments]
+    amounts = [int(payment.output.amount) for payment in funding.intent.payments]
     # A version counts together with what it replaces, and a forward for no limit.
     if order.family_id is None and order.profile_key_id is None:
         vault = vault_in(ctx.db, ctx.access, order.vault_id)
         left = room(ctx, vault, after=moved)
-    funding, selection = draft.funding, draft.selection
-    payments = funding.intent.payments
-    recipients = [payment.address for payment in payments]
-    amounts = [int(payment.output.amount) for payment in payments]
+        if order.kind is TxType.SEND:
+            paid = zip(recipients, amounts, strict=True)
+            same_as = newest_same(ctx, order.vault_id, paid, funding.intent.op_return)
     return PsbtPreview(
         psbt_base64=draft.built.base64,
         recipients=recipients,
@@ -109,20 +111,25 @@ def preview(ctx: Ctx, order: Order) -> PsbtPreview:
         movement_sats=moved,
         role_left_sats=None if left is None else left.role,
         vault_left_sats=None if left is None else left.vault,
-        same_as=None if left is None else newest_same(ctx, order.vault_id, recipients, amounts),
+        same_as=same_as,
     )
 
 
-def newest_same(ctx: Ctx, vault_id: str, recipients: list[str], amounts_sats: list[int]) -> str | None:
-    """Of the newest proposals that wait, one that pays the same: a form sent again would pay twice."""
-    same = recipients, amounts_sats
-    waiting = select(ProposalRow.id, ProposalRow.recipients, ProposalRow.amounts_sats).where(
+def newest_same(ctx: Ctx, vault_id: str, paid: Iterable[tuple[str, int]], data: bytes | None) -> str | None:
+    """Of the newest payments that wait, one that pays the same: a form sent again would pay twice. ``paid``:
+    addresses and satoshis.
+    """
+    same = sorted(paid), None if data is None else data.hex()
+    waiting = select(ProposalRow).where(
         ProposalRow.vault_id == vault_id,
+        ProposalRow.tx_type == TxType.SEND.value,
         ProposalRow.status == ProposalStatus.PENDING.value,
         ProposalRow.created_at > ctx.now - PROPOSAL_LIFETIME,
     )
-    rows = ctx.db.execute(waiting.order_by(ProposalRow.created_at.desc()).limit(NEWEST))
-    return next((psbt_id for psbt_id, *paid in rows if tuple(paid) == same), None)
+    for row in ctx.db.scalars(waiting.order_by(ProposalRow.created_at.desc()).limit(NEWEST)):
+        if (sorted(zip(row.recipients, row.amounts_sats, strict=False)), row.op_return_hex) == same:
+            return row.id
+    return None
 
 
 def permitted(ctx: Ctx, draft: Draft) -> OutgoingAmount:

@@ -13,8 +13,8 @@ from custody.server.requests.rates import UnderWay
 from custody.server.rules.ports import Clock
 from custody.server.store.models import IdempotencyRecordRow
 
-# A later repetition counts as a new request.
-RETENTION = timedelta(days=7)
+# A later repetition counts as a new request: far beyond the life of a proposal, because it would pay again.
+RETENTION = timedelta(days=366)
 
 
 @dataclass(frozen=True)

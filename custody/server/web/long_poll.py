@@ -19,6 +19,8 @@ from custody.server.requests.changes import read_revision
 from custody.server.services import Services
 from custody.server.web.http import page_headers
 
+# Python reads no number of thousands of digits.
+MAX_DIGITS = 9
 # How often a long poll checks that its caller still has access (P23).
 PERMISSION_SECONDS = 15.0
 # For the OpenAPI document.
@@ -101,6 +103,6 @@ def wait_seconds(headers: Headers) -> float:
     """``Prefer: wait=SECONDS`` (RFC 7240); a preference that cannot be parsed is ignored."""
     for preference in headers.get("prefer", "").split(","):
         name, _, value = preference.strip().partition("=")
-        if name.lower() == "wait" and value.isascii() and value.isdigit() and len(value) < 5:
-            return min(int(value), MAX_LONG_POLL_SECONDS)
+        if name.lower() == "wait" and value.isascii() and value.isdigit():
+            return min(int(value[:MAX_DIGITS]), MAX_LONG_POLL_SECONDS)
     return 0

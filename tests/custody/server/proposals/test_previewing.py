@@ -35,7 +35,15 @@ def rich(desk):
 def test_the_same_payment_that_waits_is_said_before_another_is_made(rich):
     assert preview(rich)["same_as"] is None
     first = ok(rich.admin.post("/api/v1/create-psbt", body_of(rich)))["psbt_id"]
-    assert preview(rich)["same_as"] == first
+    assert preview(rich)["same_as"] == preview(rich, recipients=[SHOP.upper()])["same_as"] == first
+    assert rich.proposal(
+        ok(
+            rich.admin.post(
+                "/api/v1/create-psbt", body_of(rich, recipients=[SHOP.upper()], amounts_sats=[9_000])
+            )
+        )["psbt_id"]
+    )["recipients"] == [SHOP]
+    assert preview(rich, op_return="Invoice 7")["same_as"] is None
     assert preview(rich, amounts_sats=[400_001])["same_as"] is None
     assert preview(rich, recipients=[CAFE])["same_as"] is None
     ok(cancel(rich, first))
