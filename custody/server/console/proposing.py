@@ -25,6 +25,7 @@ from custody.schemas.proposals import (
     MAX_COINS,
     MAX_RECIPIENTS,
     PREVIEW_PSBT,
+    PsbtPreview,
     TxType,
 )
 from custody.schemas.sending import FORWARD_TO_VAULT, MAX_SEND, PREVIEW_FORWARD
@@ -219,6 +220,7 @@ PAYS_TWICE = (
     "A proposal that waits for signatures pays the same. Look at the list of proposals first: if you go on, "
     "it is paid twice."
 )
+FEE_IS_MORE = "The fee is more than what is paid."
 
 
 # --- the review, and making it ------------------------------------------------------------------------------
@@ -245,7 +247,17 @@ def review(page: PageContext) -> Review:
         amounts=(("Leaves the vault, fee included", shown.movement_sats),),
         left=left_of(page, shown, vault),
         pinned=pinned,
-        warning="" if shown.same_as is None else PAYS_TWICE,
+        warning=_warning(shown),
+    )
+
+
+def _warning(shown: PsbtPreview) -> str:
+    paid = sum(shown.amounts_sats)
+    return " ".join(
+        (
+            *([] if shown.same_as is None else [PAYS_TWICE]),
+            *([] if not 0 < paid < shown.fee_sats else [FEE_IS_MORE]),
+        )
     )
 
 

@@ -154,15 +154,19 @@ def fee_rate_limit(case: InspectedCase) -> Verdict:
 
 
 def fee_share_limit(case: InspectedCase) -> Verdict:
-    """The fee's share of all outputs, as a Coldcard measures it."""
+    """The fee's share of all outputs, as a Coldcard measures it; and beside the payments alone, because much
+    change hides a large fee of a small payment.
+    """
     limits = case.context.limits
-    fee, outputs = case.fee, case.inspection.total_out
+    fee, outputs, paid = case.fee, case.inspection.total_out, case.paid
     if fee is None:
         return NO_FEE
     share = f"{fee / outputs:.2%}" if outputs else "all"
     figures = {"fee_sats": int(fee), "outputs_sats": int(outputs), "limit_percent": limits.max_fee_percent}
     say = warn if fee * 100 >= outputs * limits.warn_fee_percent else allow
     say = refuse if fee * 100 >= outputs * limits.max_fee_percent else say
+    if say is allow and 0 < paid < fee:
+        return warn(f"The fee of {amount(fee)} is more than what is paid, {amount(Sats(paid))}.", **figures)
     return say(f"The fee is {share} of what the transaction moves.", **figures)
 
 

@@ -21,6 +21,7 @@ S7 = (
     Recipe(name="a fee of one percent", psbt=lambda s: s.spend(fee=2_000), honest=True),
     Recipe(name="a fee just below the warning", psbt=lambda s: s.spend(fee=9_500), honest=True),
     Recipe(name="a fee that is warned about", psbt=lambda s: s.spend(fee=15_000), honest=True, warned=("fee-share",)),
+    Recipe(name="a fee above a small payment, of a large coin", psbt=lambda s: rich(s, 50_001), honest=True, warned=("fee-share",)),
     Recipe(name="outputs beyond the coins", psbt=lambda s: s.out(amount=sats(2 * COIN + 1)), findings=(("fee-negative", WHOLE),), checks=UNCOUNTED),
     Recipe(name="a tenth of what is moved", psbt=lambda s: s.spend(fee=18_182), checks=("fee-share",)),
     Recipe(name="a fee of most of the money", psbt=lambda s: s.out(amount=sats(1_000)), findings=(("fee-above-limit", WHOLE),), checks=("fee-share",)),

@@ -38,7 +38,10 @@ def newest(desk):
 
 
 def test_a_payment_is_looked_at_made_signed_and_confirmed(desk, browse, here):
+    dear = looked_at(browse, here, amount="0.00001", fee="own", fee_rate="90")
+    assert "The fee is more than what is paid." in dear.words
     person = looked_at(browse, here, description="Invoice 7")
+    assert "The fee is more" not in person.words
     assert desk.rows(ProposalRow) == []
     for words in ("Where the money goes", "Back to Treasury", "400,000 sats"):
         assert words in person.words
