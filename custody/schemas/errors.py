@@ -98,7 +98,7 @@ class ErrorCode(StrEnum):
     NOT_IN_ADDRESS_BOOK = (
         "NOT_IN_ADDRESS_BOOK", 403, "a member with PAYMENT_INIT or MANAGE_WORKSPACE",
         "The policy allows payments only to addresses of the address book, and a recipient is not in it.",
-        "Enter the address in the address book, then propose again.",
+        "Enter the address in the address book, then try again.",
     )
     NOT_FOUND = (
         "NOT_FOUND", 404, _CALLER,

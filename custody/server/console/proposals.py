@@ -3,6 +3,7 @@ still be done with it: a higher fee, its coins taken back, its end. And proofs o
 workspace, asking a vault's signers for one, and its file.
 """
 
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -33,7 +34,9 @@ from custody.server.console.reviews import Facts, Review, require_as_shown, show
 from custody.server.console.table import Row, form, live, template_view
 from custody.server.console.typed import fee_rate, require_days_in_order
 from custody.server.console.vaults import vault_by_id, vaults_to_choose
-from custody.server.errors import CustodyError, Invalid, PermissionDenied
+from custody.server.errors import CustodyError, Invalid, NotInAddressBook, PermissionDenied
+from custody.server.proposals.bounds import require_listed
+from custody.server.store.models import VaultRow
 from multisig import Psbt
 from multisig.bip322 import inspect_proof
 
@@ -98,6 +101,17 @@ def _money(page: PageContext) -> dict[str, Any]:
     return {"section": "proposals", "money": money_of(psbt, vault, labels, proposal.tx_type)}
 
 
+def _not_listed(page: PageContext, proposal: Proposal) -> str:
+    """Why nobody can approve it, where the vault was bound to the address book since; else empty."""
+    with page.reading() as ctx:
+        vault = ctx.db.get_one(VaultRow, proposal.vault_id)
+        try:
+            require_listed(ctx.db, vault, b64decode(proposal.psbt_base64))
+        except NotInAddressBook as error:
+            return error.detail
+    return ""
+
+
 def _standing(page: PageContext) -> dict[str, Any]:
     proposal = proposal_of(page)
     vault = vault_by_id(page, proposal.vault_id)
@@ -117,6 +131,7 @@ def _standing(page: PageContext) -> dict[str, Any]:
         # None where it is over without its last stage: its state says why.
         "stages": stages(_STEPS_OF_PROOF if proposal.tx_type is TxType.PROOF else _STEPS, status),
         "is_frozen": status in _BEFORE_THE_NETWORK and vault.is_frozen,
+        "not_listed": _not_listed(page, proposal) if is_pending and not is_forward else "",
         "actions": [
             (words, path)
             for words, path, may in (

@@ -222,6 +222,20 @@ def test_an_address_is_never_looked_up_as_a_name(desk, browse, here, typed):
     assert newest(desk).recipients == [CAFE]
 
 
+def test_a_payment_that_waits_says_that_the_vault_was_bound_to_the_address_book(desk, browse, here):
+    psbt_id = ok(desk.propose(20_000))["psbt_id"]
+    person = browse("admin").open(f"{here}/{psbt_id}")
+    assert "Nobody can approve this" not in person.words
+    controls = {"vault_id": desk.vault["id"], "maker_may_approve": True}
+    ok(desk.tell("update-vault-controls", **controls, only_address_book=True))
+    person.open(f"{here}/{psbt_id}")
+    for words in (f"Not in it: {SHOP}.", "Nobody can approve this until it is entered in the address book"):
+        assert words in person.words
+    desk.enter("Shop", SHOP)
+    assert "Nobody can approve this" not in person.open(f"{here}/{psbt_id}").words
+    desk.approve("alice", psbt_id)
+
+
 def test_a_frozen_vault_says_so_and_offers_no_payment(desk, browse, here):
     waiting = made(desk.propose(100_000))
     person = looked_at(browse, here)
