@@ -36,7 +36,7 @@ from custody.server.console.typed import fee_rate, require_days_in_order
 from custody.server.console.vaults import vault_by_id, vaults_to_choose
 from custody.server.errors import CustodyError, Invalid, NotInAddressBook, PermissionDenied
 from custody.server.proposals.bounds import require_listed
-from custody.server.store.models import VaultRow
+from custody.server.store.models import ProposalRow, VaultRow
 from multisig import Psbt
 from multisig.bip322 import inspect_proof
 
@@ -112,6 +112,14 @@ def _not_listed(page: PageContext, proposal: Proposal) -> str:
     return ""
 
 
+def _is_newer_mined(page: PageContext, proposal: Proposal) -> bool:
+    if proposal.replaced_by_psbt_id is None or proposal.status is ProposalStatus.CONFIRMED:
+        return False
+    with page.reading() as ctx:
+        newer = ctx.db.get_one(ProposalRow, proposal.replaced_by_psbt_id)
+    return newer.status == ProposalStatus.CONFIRMED.value
+
+
 def _standing(page: PageContext) -> dict[str, Any]:
     proposal = proposal_of(page)
     vault = vault_by_id(page, proposal.vault_id)
@@ -132,6 +140,7 @@ def _standing(page: PageContext) -> dict[str, Any]:
         "stages": stages(_STEPS_OF_PROOF if proposal.tx_type is TxType.PROOF else _STEPS, status),
         "is_frozen": status in _BEFORE_THE_NETWORK and vault.is_frozen,
         "not_listed": _not_listed(page, proposal) if is_pending and not is_forward else "",
+        "is_newer_mined": _is_newer_mined(page, proposal),
         "actions": [
             (words, path)
             for words, path, may in (

@@ -158,7 +158,7 @@ def require_newest(db: Session, proposal: ProposalRow) -> None:
     """Raises StateConflict where a newer version exists: the older one must not be completed."""
     newer = newer_than(db, proposal)
     if newer:
-        raise StateConflict(f"It was replaced by {newer[-1].id}: sign that one. Nothing was recorded.")
+        raise StateConflict(f"It has a newer version, {newer[-1].id}: sign that one. Nothing was recorded.")
 
 
 def settle_family(db: Session, proposal: ProposalRow) -> None:

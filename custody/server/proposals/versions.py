@@ -127,7 +127,7 @@ def _require_replaceable(db: Session, original: ProposalRow, *, cancel: bool) ->
         raise StateConflict(f"A proposal of the kind {original.tx_type} cannot be replaced.")
     newer = newer_than(db, original)
     if newer:
-        raise StateConflict(f"It was replaced by {newer[-1].id}: replace that one.")
+        raise StateConflict(f"It has a newer version, {newer[-1].id}: replace that one.")
     status = Status(original.status)
     taken_back = original.keeps_coins and cancel
     if status not in REPLACEABLE and not taken_back:

@@ -9,7 +9,7 @@ from multisig import Network, Psbt, encode_address
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.history import listed_coins
 from tests.support.profiles import grant
-from tests.support.replacing import made, meanwhile
+from tests.support.replacing import bump, finished, made, meanwhile, take_back
 from tests.support.wallets import foreign_script
 
 
@@ -277,6 +277,26 @@ def test_a_take_back_that_would_pay_another_fee_by_now_is_looked_at_again(desk, 
     person.confirm(path, status=409, fee_rate="90")
     assert "would now do something else" in person.words
     assert len(desk.rows(ProposalRow)) == 1
+
+
+def test_versions_say_which_of_them_was_mined(desk, browse, here):
+    def words(psbt_id):
+        return person.open(f"{here}/{psbt_id}").words
+
+    first = made(desk.propose(400_000, fee_rate="2"))
+    second = made(bump(desk, first, fee_rate="4"))
+    person = browse("admin")
+    assert "It is to replace an earlier version." in words(second)
+    answer = desk.propose(recipients=[], amounts_sats=None, replaces_psbt_id=first, fee_rate="9")
+    assert f"It has a newer version, {second}: replace that one." in answer.text
+    third = made(take_back(desk, second, fee_rate="9"))
+    finished(desk, third)
+    desk.mine(1)
+    for each in (first, second):
+        assert "Another version was mined in its place" in words(each)
+        assert "is to replace" not in words(each)
+    assert "It was to replace an earlier version." in words(second)
+    assert "It was mined in the place of an earlier version." in words(third)
 
 
 def test_a_cancel_tells_of_signatures_that_are_out_and_offers_a_way_back(desk, browse, here):
