@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multisig import Network, decode_address
-from signerd.core.rules.reading import KEYS
-from signerd.core.rules.values import RULE_NAMES, Action, Condition, Rule, RuleKind, Rules
+from signerd.core.rules.values import Action, Condition, Rule, RuleKind, Rules
 from signerd.errors import RulesInvalid
 from tests.support.desk import read_rules
 from tests.support.wallets import make_vault
@@ -89,22 +88,6 @@ def test_s26_a_section_that_names_no_vault_stops_with_its_line(name: str) -> Non
 def test_s26_what_is_pinned_under_the_id_of_a_section_has_its_rules_beside_what_was() -> None:
     rules = read("[vaults.v.ask]\nalways = true\n").pinned("v", "W").pinned("w", "X")
     assert rules.sections() == {"v": {"V", "W"}}
-
-
-def test_every_key_makes_a_rule_of_its_own_name() -> None:
-    values = {
-        "above_per_transaction": '"1 BTC"',
-        "above_per_day": '"1 BTC"',
-        "except_to": f'["{ADDRESS}"]',
-        "any_token": "true",
-        "always": "true",
-    }
-    assert set(values) == set(KEYS)
-    assert set(KEYS.values()) == set(RuleKind)
-    settings = "".join(f"{key} = {value}\n" for key, value in values.items())
-    sections = ("refuse", "ask", "vaults.v.refuse", "vaults.v.ask")
-    names = [rule.name for rule in read("".join(f"[{s}]\n{settings}" for s in sections)).rules]
-    assert sorted(names) == sorted(RULE_NAMES)
 
 
 @pytest.mark.parametrize(
