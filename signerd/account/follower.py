@@ -42,6 +42,9 @@ FOLLOWING_ROUND_SECONDS = 20
 LEFT_OUT_SECONDS = 600.0
 # The deadline for reading what came after a signature; a longer list is continued at the next attempt.
 LOOK_SECONDS = 120.0
+# Entries that are left out: how many are named.
+SHOWN = 3
+WAITS = "Your signature is kept and not sent yet."
 WORKSPACES = "workspaces"
 LISTED, KNOWN, VAULTS = "proposals of workspace", "known proposals of workspace", "vaults of workspace"
 TOKENS = "tokens of workspace"
@@ -84,7 +87,7 @@ class Follower:
     # By workspace.
     _reading: dict[int, SingleFlight[bool]] = field(default_factory=dict)
     # Proposals whose signature is not submitted because the person left the workspace; they were told once.
-    _left: set[str] = field(default_factory=set)
+    _held: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.tokens = TokenLookup(self.journal, self.platform, self.sink, self._alarm)
@@ -188,17 +191,25 @@ class Follower:
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 is_member = await reading.get()
-        except (TimeoutError, PlatformError, SignedOut):
+        except (TimeoutError, SignedOut):
+            return False
+        except PlatformError as error:
+            self._say_once(psbt_id, f"{WAITS} {said(error)}")
             return False
         step = self.journal.withdraw_replaced(psbt_id)
         if step is not None:
             self.sink.announce(step.news)
         elif is_member:
-            self._left.discard(psbt_id)
-        elif psbt_id not in self._left:
-            self._left.add(psbt_id)
-            self.sink.announce((Notify(psbt_id, Level.ATTENTION, LEFT),))
+            self._held.pop(psbt_id, None)
+        else:
+            self._say_once(psbt_id, LEFT)
         return is_member
+
+    def _say_once(self, psbt_id: str, sentence: str) -> None:
+        """Why its signature is not sent yet."""
+        if self._held.get(psbt_id) != sentence:
+            self._held[psbt_id] = sentence
+            self.sink.announce((Notify(psbt_id, Level.ATTENTION, sentence),))
 
     async def _read_all(self, workspace_id: int) -> bool:
         """Whether the person is a member, after reading the whole list. Raises PlatformError, SignedOut."""
@@ -211,7 +222,10 @@ class Follower:
             heard = await self.others.read(workspace)
             if heard.left_out:
                 # An entry that was left out may be a newer version.
-                raise PlatformAnswersWrongly("the platform does not show its whole list")
+                names = ", ".join(entry.name for entry in heard.left_out[:SHOWN])
+                raise PlatformAnswersWrongly(
+                    f"a proposal of the platform's list cannot be read, and may take its place: {names}"
+                )
             goes_on = heard.more
         return workspace is not None
 

@@ -158,8 +158,8 @@ def outcome(daemon: "DaemonClient", psbt_id: str, position: int, tell: Tell, *, 
         return until_decided(daemon, psbt_id, position, tell)
     except KeyboardInterrupt:
         aside(
-            "Your approval stands, and signerd goes on with it. `signerd reject` takes it back until it is "
-            "signed."
+            "Your approval stands, and signerd goes on with it. While your device asks, a no there takes it "
+            "back; else `signerd reject`, until the platform has your signature."
         )
         raise click.exceptions.Exit(Exit.INTERRUPTED) from None
 

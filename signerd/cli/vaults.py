@@ -60,7 +60,7 @@ def _standing(vault: "VaultView") -> str:
     if not vault.pinned:
         return "not pinned: nothing of it is signed"
     known = ", known to your device" if vault.enrolled else ""
-    shown = ", its first address seen there" if vault.address_shown else ", its first address NOT seen there"
+    shown = f", its first address {'' if vault.address_shown else 'NOT '}shown there"
     held = "; nothing of it is signed" if vault.changes else ""
     return f"PINNED{known}{shown}{held}"
 

@@ -97,6 +97,7 @@ def refused(record: Record, event: events.PersonDeclined, _around: ReviewContext
 
 # The reason for an exported proposal that has ended here.
 STILL_OUT = "It was exported and may be signed all the same: it counts as signed here."
+MAY_BE_SIGNED = "signerd stopped while your device was being asked: it may have signed."
 SEEN = "You had signed it, and the platform may have the signature: it counts as signed here."
 
 
@@ -443,7 +444,7 @@ def restarted(record: Record, _event: events.Restarted, _around: ReviewContext) 
     facts = {"from": record.state.value, "to": state.value}
     anew = replace(record, state=state)
     if state is State.INTERRUPTED:
-        anew = replace(anew, approval=None, reason="signerd stopped while your device was being asked.")
+        anew = replace(anew, approval=None, reason=MAY_BE_SIGNED)
     return then_step(Step(anew, notes=(Note("restarted", record.psbt_id, facts),)), ended)
 
 

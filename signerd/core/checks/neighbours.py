@@ -30,7 +30,7 @@ def conflicting(case: InspectedCase) -> Verdict:
     cancels = case.takes_all_back and case.snapshot.imported is None
     others = [n for n in out if not (cancels or raises_only_the_fee(case, n))]
     if others:
-        what = "spends coins that are spent already: only one of them can confirm"
+        what = "spends coins that are signed away already: only one of them can confirm"
         if not left.rivals and all(_is_same(case, n) for n in others):
             what = "is the same transaction once more: it can confirm only once, and pays nothing more"
         return hold(

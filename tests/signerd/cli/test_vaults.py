@@ -46,7 +46,7 @@ def test_pin_shows_what_is_compared_and_with_whom_and_asks_for_the_code(desk, ou
     assert outer.bridge.enrolled == outer.bridge.shown == []
     right = signerd("pin", VAULT_ID, state=desk.state, typed=CODE.lower().replace("-", " ") + "\n")
     assert right.status == Exit.OK
-    assert "PINNED, known to your device, its first address seen there" in right.out
+    assert "PINNED, known to your device, its first address shown there" in right.out
     assert outer.bridge.enrolled == [CODE]
     assert outer.bridge.shown == [VAULT.address(0, 0)]
     assert "PINNED" in signerd("vaults", state=desk.state).out

@@ -246,6 +246,23 @@ async def test_a_list_without_an_end_ends_the_look(prepared, platform, bridge, m
         assert not await daemon.follower.look("p-1")
 
 
+async def test_an_entry_that_cannot_be_read_keeps_the_signature_here_and_is_named(prepared, platform, bridge):
+    class Unreadable(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request):
+            await request.aread()
+            if request.url.path.endswith("/psbt") and not {"awaiting", "psbt_id"} & set(request.url.params):
+                return httpx.Response(200, json=[{"psbt_id": "x-1"}])
+            return platform.answer(request)
+
+    platform.before = refuse_signatures
+    async with daemon_at(prepared, platform, bridge, transport=Unreadable(), sleep=no_second_try) as daemon:
+        await kept(daemon)
+        for _ in range(2):
+            assert not await daemon.follower.look("p-1")
+        (line,) = [line for line in daemon.feed.since(0, "p-1") if "kept and not sent yet" in line.text]
+        assert "x-1" in line.text
+
+
 async def test_a_version_that_was_heard_while_it_was_on_its_way_withdraws_it(prepared, platform, bridge):
     on_its_way, lost = asyncio.Event(), asyncio.Event()
 
