@@ -1,11 +1,12 @@
 """A pending change in words: its title, and each field of the call."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from typing import Any, Final
 
-from custody.common.text import bounds, network_words
+from custody.common.text import bounds, minute, network_words
 from custody.schemas.call import Call, PermissionName
 from custody.schemas.calls import CONFIRMABLE
 from custody.schemas.changes import Change
@@ -151,6 +152,8 @@ def _limit_words(change: Change, limit: Mapping[str, Any]) -> str:
 def _words(change: Change, field: str, value: Any) -> str:
     if field in _RECORDS:
         return change.names.get(field, f"{_RECORDS[field]} that no longer exists")
+    if field == "expires_at":
+        return minute(datetime.fromisoformat(value))
     if field == "kinds":
         return "; ".join(map(kind_words, value)) or "none"
     if isinstance(value, list):

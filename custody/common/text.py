@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 SATS_PER_BTC: Final = 100_000_000
@@ -106,6 +106,11 @@ def bounds(*, per_cycle: bool, period: str, day: int) -> str:
 def until(reset: datetime) -> str:
     """The day on which a new cycle begins, at 00:00 UTC: ``1 December``."""
     return f"{reset.day} {reset:%B}"
+
+
+def minute(at: datetime) -> str:
+    """In UTC, and labelled so: users are in many time zones."""
+    return f"{at.astimezone(UTC):%-d %b %Y, %H:%M} UTC"
 
 
 def network_words(network: str) -> str:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from custody.common.pages.serving import HEADERS, HTML
 from custody.common.spreadsheets import Columns
-from custody.common.text import name_key
+from custody.common.text import count, name_key
 from custody.schemas import address_book
 from custody.schemas.address_book import (
     ADD_WHITELIST_ADDRESS,
@@ -187,9 +187,10 @@ def _rows(text: str) -> list[tuple[int, tuple[str, str]]]:
         raise Invalid.at("/csv", f"There are {len(rows):,} rows: import at most {MAX_ROWS} at once.")
     if len(quote_plus(text)) > MAX_URLENCODED:
         raise Invalid.at("/csv", "The list is too long to import at once: import it in parts.")
+    wanted = "write a name and an address, with a comma or a semicolon between"
     for number, row in rows:
         if len(row) != len(COLUMNS):
-            raise Invalid.at("/csv", f"Line {number} has {len(row)} cells: write a name and an address.")
+            raise Invalid.at("/csv", f"Line {number} has {count(len(row), 'cell', 'cells')}: {wanted}.")
     return [(number, (row[0].removeprefix("'"), row[1])) for number, row in rows]
 
 

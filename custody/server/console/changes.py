@@ -3,6 +3,7 @@
 from starlette.responses import Response
 
 from custody.common.change_words import facts_of, nameless_field, title_of
+from custody.common.text import minute
 from custody.schemas.changes import (
     CHANGES,
     CONFIRM_CHANGE,
@@ -14,7 +15,6 @@ from custody.schemas.changes import (
 from custody.schemas.roles import ROLES, RoleDetails
 from custody.schemas.webhooks import CREATE_WEBHOOK, UPDATE_WEBHOOK, WebhookWithSecret
 from custody.server.console.context import PageContext
-from custody.server.console.rendering import minute
 from custody.server.console.reviews import Review, require_as_shown, shown_mark
 from custody.server.console.table import Row, form, template_view
 from custody.server.errors import NotFound, StateConflict

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from custody.common.change_words import PERMISSION_WORDS
+from custody.common.text import minute
 from custody.schemas.service_accounts import (
     CREATE_SERVICE_ACCOUNT,
     DEFAULT_OVERLAP_HOURS,
@@ -26,7 +27,6 @@ from custody.schemas.webhooks import (
     EventKind,
 )
 from custody.server.console.context import PageContext
-from custody.server.console.rendering import minute
 from custody.server.console.reviews import Facts
 from custody.server.console.table import Row, entry_of, form, template_view
 from custody.server.rules.credentials import NEVER_GIVEN

@@ -14,7 +14,7 @@ from custody.common.pages.qr import qr_image
 from custody.common.pages.rendering import Templates
 from custody.common.pages.serving import attachment
 from custody.common.spreadsheets import Columns, csv_of
-from custody.common.text import SHORT_ID, bounds, network_words, plain, until
+from custody.common.text import SHORT_ID, bounds, minute, network_words, plain, until
 from custody.schemas.asset_tokens import CallStatus
 from custody.schemas.common import MAX_SATS, format_time
 from custody.schemas.history import CoinState, MovementKind
@@ -158,11 +158,6 @@ ADVICE_WORDS: Final[Mapping[Advice, str]] = {
 
 def moment(at: datetime) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(format_time(at), minute(at))
-
-
-def minute(at: datetime) -> str:
-    """In UTC, and labelled so: users are in many time zones."""
-    return f"{at:%-d %b %Y, %H:%M} UTC"
 
 
 def csv_file(name: str, columns: Columns, pages: Iterator[Iterable[Any]]) -> Response:

@@ -86,7 +86,7 @@ def left_short_by(
         names.append(f"{others} of workspaces that you do not see")
     raise StateConflict(
         f"Fewer signers than a movement needs would be left in vault {', '.join(names)}.",
-        hint="Move what is in it to a vault with other signers first; force: true does it all the same.",
+        hint="Move what is in it to a vault with other signers first, or force it.",
     )
 
 

@@ -84,6 +84,7 @@ def test_what_is_no_list_of_addresses_is_refused_with_what_to_do(browse, here):
         (b"a,b\r\n" * 30_000, "Send a long list in parts", 413),
         (b"\n", "No row", 422),
         (b"a,b,c", "3 cells", 422),
+        (b"a", "Line 1 has 1 cell: write a name and an address, with a comma", 422),
         (b'a,b\n"a', "Line 2 is not CSV", 422),
     ):
         person.open(f"{here}/import").send_file(f"{here}/import", content, status=status)

@@ -28,7 +28,9 @@ def test_who_is_needed_by_a_vault_is_removed_where_it_is_forced(desk, browse, he
         carol = KeyRow.user_id == desk.user_ids["carol"]
         db.execute(update(KeyRow).where(carol).values(status="revoked", revoked_reason="lost"))
     person = browse("admin").open(bob).send(f"{bob}/remove").confirm(f"{bob}/remove", status=409)
-    assert "Treasury" in person.page.all("div", role="alert")[0].words
+    refusal = person.page.all("div", role="alert")[0].words
+    assert "Treasury" in refusal
+    assert refusal.strip().endswith("or force it.")
     person.send(f"{bob}/remove", force="yes").confirm(f"{bob}/remove")
     assert "bob@example.org" not in person.words
 

@@ -18,7 +18,9 @@ def test_a_program_gets_its_secret_and_a_wrong_network_is_told_beside_its_field(
     person.send(f"{here}/programs/new", networks="10.1.2.3/8", **typed, repeated=chosen, status=422)
     assert "10.1.0.0/16" in person.page.by_id("networks-problem").words
     assert "10.1.2.3/8" in person.html
-    person.send(f"{here}/programs/new", networks="192.0.2.0/24").confirm(f"{here}/programs/new")
+    person.send(f"{here}/programs/new", networks="192.0.2.0/24")
+    assert person.facts["Ends"] == "30 Jun 2026, 23:59 UTC", "in the review"
+    person.confirm(f"{here}/programs/new")
     assert person.facts["Ends"] == "30 Jun 2026, 23:59 UTC"
     secret = f"{person.url}/secret"
     review = person.send(secret, overlap_hours="0").html
