@@ -1,4 +1,4 @@
-"""The daemon's process: its child processes, and fault points for tests.
+"""Fault points of the daemon's process, for tests.
 
 A fault point's name is ``<where>:<before|after>:<what>``, for instance ``journal:after:Approved``,
 ``platform:before:sign_psbt`` or ``device:after:sign``. In production the hook does nothing. The crash tests
@@ -6,10 +6,6 @@ pass one that kills the process at the n-th point.
 """
 
 from collections.abc import Callable
-
-from custody.common.children import command, passed
-
-__all__ = ["FaultPoint", "command", "no_fault", "passed"]
 
 FaultPoint = Callable[[str], None]
 

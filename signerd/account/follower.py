@@ -42,8 +42,6 @@ FOLLOWING_ROUND_SECONDS = 20
 LEFT_OUT_SECONDS = 600.0
 # The deadline for reading what came after a signature; a longer list is continued at the next attempt.
 LOOK_SECONDS = 120.0
-# Entries that are left out: how many are named.
-SHOWN = 3
 WAITS = "Your signature is kept and not sent yet."
 WORKSPACES = "workspaces"
 LISTED, KNOWN, VAULTS = "proposals of workspace", "known proposals of workspace", "vaults of workspace"
@@ -222,10 +220,8 @@ class Follower:
             heard = await self.others.read(workspace)
             if heard.left_out:
                 # An entry that was left out may be a newer version.
-                names = ", ".join(entry.name for entry in heard.left_out[:SHOWN])
-                raise PlatformAnswersWrongly(
-                    f"a proposal of the platform's list cannot be read, and may take its place: {names}"
-                )
+                name = heard.left_out[0].name
+                raise PlatformAnswersWrongly(f"its list has {name}, which cannot be read and may be newer")
             goes_on = heard.more
         return workspace is not None
 

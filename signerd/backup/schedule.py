@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from custody.common import children
 from custody.common.private_files import write_private
 from custody.common.text import plain
-from signerd import runtime
 from signerd.account.config import BackupSection
 from signerd.feed import Troubles
 
@@ -83,8 +83,8 @@ async def made_by_child(state: Path, section: BackupSection, seconds: float = CH
     words = ("--state", str(state), "backup", file, "--recipient", str(section.recipient))
     try:
         child = await asyncio.create_subprocess_exec(
-            *runtime.command("signerd", *words),
-            pass_fds=runtime.passed(),
+            *children.command("signerd", *words),
+            pass_fds=children.passed(),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,

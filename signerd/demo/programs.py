@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from signerd import runtime
+from custody.common import children
 
 # Deadlines for programs that hang, generous for a busy machine. A program that exits is noticed at once.
 START_SECONDS = 300.0
@@ -120,8 +120,8 @@ class Programs:
         log = self._logs / f"{name.replace(' ', '-')}.log"
         with log.open("ab") as sink:
             process = await asyncio.create_subprocess_exec(
-                *runtime.command(module, *args),
-                pass_fds=runtime.passed(),
+                *children.command(module, *args),
+                pass_fds=children.passed(),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=sink,
@@ -148,7 +148,7 @@ class Programs:
             DemoFailed: a non-zero exit status, or it takes too long.
         """
         process = await asyncio.create_subprocess_exec(
-            *runtime.command(module, *args), pass_fds=runtime.passed(),
+            *children.command(module, *args), pass_fds=children.passed(),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
             env={**os.environ, **(env or {})},
         )  # fmt: skip

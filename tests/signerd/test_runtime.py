@@ -57,17 +57,17 @@ pytestmark = needs_proc
 # Starts this module as its child with a lifeline, says when the child stands, and waits.
 PARENT = """
 import subprocess, sys, time
-from signerd import runtime
-subprocess.Popen(runtime.command("tests.support.lifeline_child", sys.argv[1]), pass_fds=runtime.passed())
+from custody.common import children
+subprocess.Popen(children.command("tests.support.lifeline_child", sys.argv[1]), pass_fds=children.passed())
 time.sleep(600)
 """
 # The same, but it is killed at once.
 KILLED = """
 import os, signal, subprocess, sys
-from signerd import runtime
-command = runtime.command("tests.support.lifeline_child", "waits")
+from custody.common import children
+command = children.command("tests.support.lifeline_child", "waits")
 silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-child = subprocess.Popen(command, pass_fds=runtime.passed(), **silent)
+child = subprocess.Popen(command, pass_fds=children.passed(), **silent)
 os.write(2, str(child.pid).encode())
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -135,6 +135,6 @@ def test_every_child_of_signerd_is_started_with_one():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and starting.match(ast.unparse(node.func)):
                 found += 1
-                assert re.search(r"(runtime|children)\.command\(", ast.unparse(node)), path
-                assert re.search(r"pass_fds=(runtime|children)\.passed\(\)", ast.unparse(node)), path
+                assert re.search(r"children\.command\(", ast.unparse(node)), path
+                assert re.search(r"pass_fds=children\.passed\(\)", ast.unparse(node)), path
     assert found >= 4

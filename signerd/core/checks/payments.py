@@ -154,9 +154,7 @@ def fee_rate_limit(case: InspectedCase) -> Verdict:
 
 
 def fee_share_limit(case: InspectedCase) -> Verdict:
-    """The fee's share of all outputs, as a Coldcard measures it; and beside the payments alone, because much
-    change hides a large fee of a small payment.
-    """
+    """Its share of all outputs, as a Coldcard measures it; much change hides a fee above what is paid."""
     limits = case.context.limits
     fee, outputs, paid = case.fee, case.inspection.total_out, case.paid
     if fee is None:
