@@ -36,7 +36,7 @@ from custody.schemas.users import (
     RemoveUserRequest,
 )
 from custody.server.calls import Ctx, make
-from custody.server.errors import CustodyError
+from custody.server.errors import CustodyError, Unauthenticated
 from custody.server.people.organisations import found_workspace
 from custody.server.people.people import enter
 from custody.server.people.staff import staff_of, store_role
@@ -72,6 +72,7 @@ class Workplace(RuleBasedStateMachine):
         self.world.organisation("Acme", "user1@example.org")
         for number in range(2, 7):
             self.world.member(WORKSPACE, f"user{number}@example.org")
+        self.callers = {number: self.signed_in(number) for number in range(1, 7)}
         self.writing = self.world.platform.services.store.write()
         self.db = self.writing.__enter__()
 
@@ -84,7 +85,7 @@ class Workplace(RuleBasedStateMachine):
     @initialize(places=st.lists(PLACES, min_size=4, max_size=4))
     def draw_roles(self, places: list[Permissions]) -> None:
         """Written without the rules, which must hold from any state."""
-        ctx = Ctx(self.world.platform.services, self.caller(1), self.db)
+        ctx = Ctx(self.world.platform.services, self.callers[1], self.db)
         other, _ = found_workspace(ctx, 1, name="Other", description="", chain=Network.REGTEST)
         for user_id, permissions in enumerate(places, start=2):
             self.move(user_id, self.db.get_one(WorkspaceRow, WORKSPACE), permissions)
@@ -96,9 +97,9 @@ class Workplace(RuleBasedStateMachine):
         place = {"workspace_id": to.id, "role_id": role.id}
         self.db.execute(update(MembershipRow).where(MembershipRow.user_id == user_id).values(place))
 
-    @staticmethod
-    def caller(user_id: int) -> Caller:
-        return Caller(user_id=user_id, session_id=1, name=f"user{user_id}@example.org", trace_id="t")
+    def signed_in(self, number: int) -> Caller:
+        person = self.world.as_user(f"user{number}@example.org")
+        return self.world.caller(person.headers["Authorization"].removeprefix("Bearer "))
 
     def staff(self) -> Staff:
         return staff_of(self.db, WORKSPACE)
@@ -107,12 +108,15 @@ class Workplace(RuleBasedStateMachine):
         """One call, let in as the table says. Whatever comes of it, what changed was the caller's to
         change.
         """
-        before, caller = self.staff(), self.caller(user_id)
+        before, caller = self.staff(), self.callers[user_id]
         try:
             with self.db.begin_nested():
                 services = self.world.platform.services
                 access = enter(self.db, caller, WORKSPACE, call.permissions, self.world.clock())
                 make(Ctx(services, caller, self.db, access), call, request)
+        except Unauthenticated:
+            # A property of refusals alone would hold whatever the rules say.
+            raise
         except CustodyError:
             self.db.expire_all()
             assert self.staff() == before, "what was refused changed something"

@@ -9,7 +9,10 @@ from custody.server.people import roles as service
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World
 from tests.support.staff import (
+    Someone,
+    add_permission,
     add_role,
+    add_someone,
     carried,
     change_role,
     remove_permission,
@@ -18,6 +21,12 @@ from tests.support.staff import (
 
 ALICE = "alice@example.org"
 ADMINISTRATOR, SIGNER = 1, 2
+
+
+@pytest.fixture
+def keeper(world: World, alice: As) -> Someone:
+    """Keeps the roles of workspace 1, and may see what is there."""
+    return add_someone(world, "Supervisor", (P.MANAGE_ROLE, P.VIEW_BALANCES))
 
 
 def clerk(**changes: object) -> dict:
@@ -82,6 +91,23 @@ def test_a_policy_that_cannot_be_read_hides_no_role(
     shown = ok(remove_permission(alice, role_id, "PAYMENT_INIT"))
     assert (shown["limit_error"], shown["Perm"]) == ("The policies are away.", [])
     assert "TransactionLimit" not in shown
+
+
+def test_p26_nobody_puts_into_a_role_what_they_lack_or_changes_one_that_carries_more(
+    keeper: Someone, world: World
+) -> None:
+    before = roles(keeper.calls)
+    for answer in (
+        keeper.calls.post("/api/v1/create-role", clerk()),
+        add_permission(keeper.calls, keeper.role_id, "PAYMENT_INIT"),
+        add_permission(keeper.calls, SIGNER, "VIEW_BALANCES"),
+        remove_permission(keeper.calls, SIGNER, "VIEW_BALANCES"),
+        update(keeper.calls, ADMINISTRATOR, name="Guest"),
+        delete(keeper.calls, SIGNER),
+    ):
+        refused(answer, 403, "PERMISSION_DENIED")
+    assert (roles(keeper.calls), recorded(world)[-6:]) == (before, ["PERMISSION_DENIED"] * 6)
+    assert carried(ok(keeper.calls.post("/api/v1/create-role", clerk(permissions=["VIEW_BALANCES"]))))
 
 
 def test_there_is_an_end_to_roles(alice: As, monkeypatch: pytest.MonkeyPatch) -> None:
