@@ -26,8 +26,6 @@ from custody.server.sign_in import challenges
 from custody.server.sign_in.passkeys import Assertion, are_offered, passkeys_of
 from custody.server.sign_in.second_factor import second_factor_of
 
-SIGNED_OUT = " You are signed out everywhere else, also in programs such as signerd: sign in there again."
-
 
 class _PasskeyName(BaseModel):
     name: Name
@@ -51,13 +49,6 @@ def account(page: PageContext) -> Response:
     )
 
 
-def _signed_out(page: PageContext) -> str:
-    """What else a first second factor does: to be read before it is turned on."""
-    with page.reading() as ctx:
-        is_first = second_factor_of(ctx.db, page.caller.user_id) == "none"
-    return SIGNED_OUT if is_first else ""
-
-
 def new_passkey(page: PageContext) -> Response:
     name = shaped(_PasskeyName, name=page.form.one("name")).name
     with page.writing() as ctx:
@@ -66,17 +57,10 @@ def new_passkey(page: PageContext) -> Response:
 
 
 def passkey_made(page: PageContext) -> Response:
-    name, signed_out = shaped(_PasskeyName, name=page.form.one("name")).name, _signed_out(page)
+    name = shaped(_PasskeyName, name=page.form.one("name")).name
     with page.writing() as ctx:
         challenges.add_passkey(ctx, page.form.one("token"), name, Assertion(page.form.one("made")))
-    asks = " Signing in asks for it from now on, or for a mailed code." if signed_out else ""
-    return page.redirect(ACCOUNT, f"The passkey {name} is added.{asks}{signed_out}")
-
-
-def change_second_factor(page: PageContext) -> Response:
-    signed_out = _signed_out(page)
-    changed = page.act(TWO_FACTOR, **page.typed(TWO_FACTOR, enabled=None))
-    return page.redirect(ACCOUNT, f"Your second factor is changed.{signed_out if changed.enabled else ''}")
+    return page.redirect(ACCOUNT, f"The passkey {name} is added. Signing in asks for it, or for a code.")
 
 
 def remove_passkey(page: PageContext) -> Response:
@@ -91,14 +75,11 @@ def _new_password(page: PageContext) -> dict[str, str]:
 
 
 def confirm_authenticator(page: PageContext) -> Response:
-    signed_out = _signed_out(page)
     confirmed = page.act(TOTP_CONFIRM, code=page.form.one("code"))
     workspaces = page.workspaces
     onward = f"{workspaces[0].path}/" if len(workspaces) == 1 else "/console/"
     codes = confirmed.recovery_codes
-    return page.render(
-        "account/recovery_codes.html", codes=codes, onward=onward, signed_out=signed_out.strip()
-    )
+    return page.render("account/recovery_codes.html", codes=codes, onward=onward)
 
 
 # After a mistyped code: the secret that was shown still waits for one.
@@ -168,9 +149,9 @@ ROWS = (
         "/account/password", CHANGE_PASSWORD, account,
         "Your password is changed, and your other sessions have ended.", given=_new_password,
     ),
-    Row(
-        "POST", "/account/second-factor", change_second_factor, again=account, steps_up=True,
-        acts=(TWO_FACTOR,),
+    form(
+        "/account/second-factor", TWO_FACTOR, account, "Your second factor is changed.", steps_up=True,
+        given=lambda _page: {"enabled": None},
     ),
     # The secret takes effect when one of its codes is confirmed.
     form(

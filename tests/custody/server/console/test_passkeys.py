@@ -111,7 +111,7 @@ def test_an_answer_that_is_another_an_old_one_or_anothers_is_refused(world, key)
 
 def test_a_passkey_is_taken_once(world, key):
     person = with_passkey(world, key)
-    assert "You are signed out everywhere else" in person.words, "it is the first second factor"
+    assert "Signing in asks for it, or for a code." in person.words
     person.send(f"{HOME}/passkeys", name="Again")
     person.send(f"{HOME}/passkeys/made", made=key.create(options(person)), status=422)
     assert "This passkey is known already." in person.words
