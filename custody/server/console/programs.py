@@ -30,6 +30,7 @@ from custody.server.console.context import PageContext
 from custody.server.console.reviews import Facts
 from custody.server.console.table import Row, entry_of, form, template_view
 from custody.server.rules.credentials import NEVER_GIVEN
+from custody.server.webhooks.calls import checked_url
 
 RIGHTS = {name: words for name, words in PERMISSION_WORDS.items() if name not in NEVER_GIVEN}
 STATES = {
@@ -105,6 +106,12 @@ webhook_page = template_view(
 )  # fmt: skip
 
 
+def _new_hook(page: PageContext) -> dict[str, Any]:
+    """Raises Invalid."""
+    url = checked_url(page.form.one("url"), page.services.tools.webhook_hosts)
+    return {"url": url, "kinds": _kinds(page)}
+
+
 def _kinds(page: PageContext) -> list[str]:
     return [EVERY_KIND] if page.form.ticked("every_kind") else list(page.form.every("kinds"))
 
@@ -160,7 +167,7 @@ ROWS = (
     Row("GET", _HOOKS, webhooks),
     form(
         _HOOKS + "/new", CREATE_WEBHOOK, new_hook_page, "", asks="Make the webhook",
-        warns="Its program will read amounts and addresses.", given=lambda page: {"kinds": _kinds(page)},
+        warns="Its program will read amounts and addresses.", given=_new_hook,
         shows="webhooks/secret.html", has_page=True,
     ),
     Row("GET", _HOOK, webhook_page),

@@ -61,11 +61,7 @@ REDELIVERED = Event(
 @serves(CREATE_WEBHOOK)
 def create_webhook(ctx: Ctx, request: CreateWebhookRequest) -> WebhookWithSecret:
     """Raises Invalid (the URL, an unknown kind), StateConflict (too many, or one with this URL)."""
-    try:
-        url = str(read_url(request.url, ctx.tools.webhook_hosts))
-    except BadUrl as error:
-        raise Invalid.at("/url", str(error)) from None
-    kinds = _kinds(request.kinds)
+    url, kinds = checked_url(request.url, ctx.tools.webhook_hosts), _kinds(request.kinds)
     _require_room(ctx, url)
     secret = _new_secret(ctx)
     webhook = models.WebhookRow(
@@ -167,6 +163,14 @@ def test_webhook(ctx: Ctx, request: WebhookRequest) -> WebhookDelivery:
     delivery = ctx.tools.audit.events.ping(ctx.db, webhook)
     ctx.event(TESTED, webhook=webhook.id, delivery=delivery.id)
     return _delivery_details(ctx.db, [delivery])[0]
+
+
+def checked_url(text: str, allowed: Collection[str]) -> str:
+    """Raises Invalid."""
+    try:
+        return str(read_url(text, allowed))
+    except BadUrl as error:
+        raise Invalid.at("/url", str(error)) from None
 
 
 def _require_room(ctx: Ctx, url: str) -> None:

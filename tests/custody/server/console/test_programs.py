@@ -35,6 +35,9 @@ def test_a_program_gets_its_secret_and_a_wrong_network_is_told_beside_its_field(
 def test_a_webhook_whose_secret_is_loaded_again_is_not_made_twice(desk, browse, here):
     new = f"{here}/webhooks/new"
     person = browse("admin").open(new)
+    for url, words in (("http://hooks.example.org/x", "https://"), ("https://127.0.0.1/x", "is an address")):
+        person.send(new, url=url, every_kind="yes", status=422)
+        assert words in person.page.by_id("url-problem").words, "before the review"
     review = person.send(new, url="https://hooks.example.org/x", every_kind="yes").html
     person.confirm(new)
     assert person.page.by_id("secret").words
