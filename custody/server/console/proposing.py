@@ -4,6 +4,7 @@ review, and proposing it.
 The review pins the coins and the rate that it showed: what was reviewed is proposed, or it is refused.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ from custody.server.proposals.propose import newest_same
 from multisig import Network
 
 MORE_ROWS: Final = 3
+_GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,8 @@ def _sats(page: PageContext, number: int, row: RecipientRow, recipient: str) -> 
         return parse_recipient(recipient, network, f"/recipients/{number}").amount
     text = row.amount.replace(" ", "").replace("\N{NARROW NO-BREAK SPACE}", "")
     if page.form.one("unit") == "sats":
+        # As the console writes it: 25,000.
+        text = text.replace(",", "") if _GROUPED.fullmatch(text) else text
         if not (text.isascii() and text.isdigit()) or len(text) > 16:
             raise Invalid.at(pointer, "In sats an amount is a whole number, such as 25000.")
         return int(text)

@@ -131,7 +131,7 @@ def test_the_address_book_is_understood_and_what_it_means_now_is_what_counts(des
     offered = f"/console/w/{desk.workspace_id}/parts/addresses?recipient="
     assert person.open(f"{offered}MÜLL").html.strip() == f'<option value="Cafe Müller">{CAFE}</option>'
     assert person.open(f"{offered}bar").html.strip() == ""
-    person = looked_at(browse, here, recipient="cafe müller", amount="25000", unit="sats")
+    person = looked_at(browse, here, recipient="cafe müller", amount="25,000", unit="sats")
     assert "Cafe Müller in the address book" in person.words
     person.confirm(f"{here}/new")
     assert newest(desk).recipients == [CAFE]
