@@ -34,7 +34,8 @@ workspaces = template_view(
 invitation_page = template_view(
     "home/invitation.html", section="home", invitation=entry_of(
         OWN_INVITATIONS, "invite_uid", name="invite_id",
-        words="No such invitation waits for you. It may have ended, or it is for another address.",
+        words="No such invitation waits for you. It may have ended; or it was mailed to another address of "
+        "yours: sign out, and sign in with that address.",
     ),
 )  # fmt: skip
 

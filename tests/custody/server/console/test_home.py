@@ -66,6 +66,9 @@ def test_who_has_an_account_signs_in_where_the_mail_leads(desk, browse, invite):
         assert words == Visitor(http).open(f"/invitations/{invite('new@example.org')}").words
         invited.open(f"/console/sign-in?account=yes&next=/console/invitations/{invite_id}")
         assert invited.page.by_id("email").attributes["value"] == "other@example.org"
+    stranger = browse("carol").open(f"/invitations/{invite_id}", status=404)
+    for words in ("sign out, and sign in with that address", "Signed in as carol@example.org"):
+        assert words in stranger.words
     person = browse("other").open(f"/invitations/{invite_id}")
     assert "Acme" in person.words
     person.send(f"/console/invitations/{invite_id}", button="accept")
