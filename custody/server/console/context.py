@@ -27,7 +27,14 @@ from custody.server import calls
 from custody.server.calls import Ctx, In, Invocation, Steps, Watched
 from custody.server.console.rendering import TEMPLATES
 from custody.server.console.session import BrowserSession, said, say
-from custody.server.errors import CustodyError, Invalid, NotFound, SecondPersonNeeded, faults_of
+from custody.server.errors import (
+    CustodyError,
+    Invalid,
+    NotFound,
+    SecondPersonNeeded,
+    StateConflict,
+    faults_of,
+)
 from custody.server.people.members import addresses_of
 from custody.server.people.people import enter, user_record
 from custody.server.rules.credentials import Caller, anybody
@@ -417,7 +424,9 @@ class PageContext:
         return response
 
     def _frame(self) -> dict[str, object]:
-        signed_in, params = self.maybe_caller is not None, self.request.path_params
+        signed_in, params, problem = self.maybe_caller is not None, self.request.path_params, self.problem
+        # For programs: a page shows the fault at its field, and the state that a conflict says to read.
+        is_for_programs = isinstance(problem, Invalid) or getattr(problem, "hint", "") == StateConflict.hint
         return {
             "user": self.user if signed_in else None,
             "is_bound": signed_in and self.caller.bound_to is not None,
@@ -433,9 +442,8 @@ class PageContext:
             "query": self.query,
             "first_page": self.first_page,
             "next_page": self.next_page,
-            "problem": self.problem,
-            # The hint of an invalid value is for programs: a page shows the fault at its field.
-            "hint": "" if self.problem is None or isinstance(self.problem, Invalid) else self.problem.hint,
+            "problem": problem,
+            "hint": "" if problem is None or is_for_programs else problem.hint,
             "said": "",
             "unreadable": list(dict.fromkeys((each.row_id, each.unreadable) for each in self.unreadable)),
         }

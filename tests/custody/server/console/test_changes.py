@@ -35,6 +35,7 @@ def ask(admin, here, name="Payers"):
         repeated=(("permissions", "VIEW_BALANCES"),), status=409,
     )  # fmt: skip
     assert "step_password" not in admin.html
+    assert "Read the current state" not in admin.words
     return admin.send(f"{here}/roles/new", button="ask_second_person")
 
 
@@ -46,6 +47,13 @@ def test_no_code_is_asked_for_before_a_refusal_that_is_known(desk, here, two):
     assert ("step_password" in admin.html, admin.url) == (True, f"{here}/roles/new")
     admin.confirm(f"{here}/roles/new")
     assert "Nothing is changed yet" in admin.words
+
+
+def test_what_waits_for_a_second_person_promises_nothing_at_once(here, two):
+    admin, _ = two
+    limit = {"new_transaction_limit": "2", "cycle_period": "M", "cycle_day": "1"}
+    admin.open(f"{here}/roles/1").send(f"{here}/roles/1/limit", **limit, status=409)
+    assert "Once another member has confirmed it: It applies at once, to 2 members." in admin.words
 
 
 def test_every_field_of_a_call_that_can_wait_has_words():
