@@ -70,7 +70,8 @@
       button.form.elements[button.dataset.into].value = JSON.stringify(answer.toJSON());
       button.form.submit();
     } catch {
-      button.nextElementSibling.textContent = "The browser gave no passkey. Try again, or give a code.";
+      const otherwise = kind === "get" ? ", or give a code" : "";
+      button.nextElementSibling.textContent = `The browser gave no passkey. Try again${otherwise}.`;
     }
   });
 

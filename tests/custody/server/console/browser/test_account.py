@@ -23,3 +23,17 @@ def test_the_link_of_a_reset_mail_fills_the_token_in(window):
     page.get_by_label("New password, once more").fill("another password")
     page.get_by_role("button", name="Change the password").click()
     expect(page.get_by_role("status")).to_contain_text("Your password is changed")
+
+
+def test_a_passkey_that_is_not_given_is_asked_for_again_and_a_code_only_where_one_is_taken(window):
+    page = window.page("/console/account")
+    for kind, words in (("get", "Try again, or give a code."), ("create", "Try again.")):
+        page.evaluate(
+            "kind => document.querySelector('main').insertAdjacentHTML('beforeend', "
+            "`<form><button type=button data-passkey=${kind} data-options='{}'>${kind}</button>"
+            "<span></span></form>`)",
+            kind,
+        )
+        button = page.get_by_role("button", name=kind, exact=True)
+        button.click()
+        expect(button.locator("+ span")).to_have_text(f"The browser gave no passkey. {words}")
