@@ -116,8 +116,7 @@ def _is_newer_mined(page: PageContext, proposal: Proposal) -> bool:
     if proposal.replaced_by_psbt_id is None or proposal.status is ProposalStatus.CONFIRMED:
         return False
     with page.reading() as ctx:
-        newer = ctx.db.get_one(ProposalRow, proposal.replaced_by_psbt_id)
-    return newer.status == ProposalStatus.CONFIRMED.value
+        return ctx.db.get_one(ProposalRow, proposal.replaced_by_psbt_id).status == ProposalStatus.CONFIRMED
 
 
 def _standing(page: PageContext) -> dict[str, Any]:

@@ -111,9 +111,7 @@ def _is_second(page: PageContext) -> bool:
 
 
 def _unfreezing(page: PageContext) -> Facts:
-    """Bound to what was shown: of two who looked at the same time, the second one learns that it is they.
-    Raises StateConflict.
-    """
+    """Bound: of two who looked at the same time, the second learns that it is they. Raises StateConflict."""
     in_force = _controls(page)
     if not in_force.is_frozen:
         raise StateConflict("The vault is not frozen.")
