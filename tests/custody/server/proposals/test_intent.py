@@ -22,7 +22,7 @@ def test_the_two_ways_to_name_an_amount_agree_or_are_refused():
     assert merge_amount(Recipient(ADDRESS, None), 5, "") == 5
     assert merge_amount(Recipient(ADDRESS, 5), None, "") == 5
     assert merge_amount(Recipient(ADDRESS, 5), 5, "") == 5
-    with pytest.raises(Invalid, match="different"):
+    with pytest.raises(Invalid, match="another amount"):
         merge_amount(Recipient(ADDRESS, 5), 6, "")
     with pytest.raises(Invalid, match="sweep: true"):
         merge_amount(Recipient(ADDRESS, None), None, "")
