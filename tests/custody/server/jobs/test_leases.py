@@ -126,7 +126,7 @@ def test_sweeps_are_done_by_one_of_all(store, leads):
     for loop in (*loops, *loops):
         loop.round()
     assert done == [0, 0]
-    loops[0].release()
+    loops[0].end(0.0)
     loops[1].round()
     assert done == [0, 0, 1]
     with store.read() as db:
