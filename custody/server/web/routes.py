@@ -220,6 +220,9 @@ def _invocation(
         caller = known_as(_let_in(call, request, snapshot), call, Way.UNLINKED, Way.SIGNER)
     if call.creates and len(request.headers.getlist("idempotency-key")) > 1:
         raise Invalid.at("/header/Idempotency-Key", "A request has one Idempotency-Key.")
+    for name in request.query_params:
+        if len(request.query_params.getlist(name)) > 1 and not isinstance(getattr(body, name, None), list):
+            raise Invalid.at(f"/{name}", "The query gives it twice.")
     return Invocation(
         call,
         body,

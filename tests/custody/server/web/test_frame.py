@@ -11,7 +11,7 @@ from custody.server.people import users
 from custody.server.requests.idempotency import Scope
 from custody.server.store.models import MembershipRow
 from custody.server.web.asgi import MAX_BODY_BYTES, MAX_PSBT_BODY_BYTES
-from tests.support.custody import SHOP, ok, refused
+from tests.support.custody import CAFE, SHOP, ok, refused
 from tests.support.platform import As, World, key_offer, seed
 
 ALICE = "alice@example.org"
@@ -77,6 +77,12 @@ class TestProblems:
             assert ((answer.status_code, told["code"]), words in told["detail"]) == (refusal, True), body[:99]
             assert bool(told["errors"]) == (refusal == wrong)
             assert "secret" not in answer.text
+
+    def test_a_query_gives_each_value_once_unless_it_is_a_list(self, alice: As) -> None:
+        twice = alice.http.get("/api/v1/psbt?workspace_id=1&limit=1&limit=2", headers=alice.headers)
+        assert refused(twice, 422, "VALIDATION")["errors"][0]["pointer"] == "/limit"
+        some = f"wallet_id={'0' * 32}&workspace_id=1&recipients={SHOP}&recipients={CAFE}"
+        refused(alice.http.get(f"/api/v1/max-send?{some}", headers=alice.headers), 404, "NOT_FOUND")
 
     def test_our_own_failure_gives_a_trace_id_and_nothing_else(
         self, world: World, alice: As, monkeypatch, capsys
