@@ -184,7 +184,7 @@ def _balance(
         icon=contract.icon,
         owned=owned,
         total_supply=str(token_amount(supply)),
-        max_supply=str(contract.max_supply),
+        max_supply=str(token_amount(contract.max_supply)),
     )
 
 

@@ -31,6 +31,7 @@ from custody.server.tokens.index_reading import state_of, supplies_of
 from custody.server.tokens.status import OF_CONTRACT, TokenFamily, token_families
 from custody.server.vaults.stored import vault_in
 from multisig import Network, decode_address
+from multisig.tokens import token_amount
 from multisig.tokens.machine import Cell
 
 # A contract's id on chain, once its deployment is confirmed.
@@ -164,8 +165,8 @@ def _contract_record(
         symbol=contract.ticker,
         icon=contract.icon,
         decimals=contract.decimals,
-        total_supply=str(supplies.get(family.best.txid or "", contract.total_supply)),
-        max_supply=str(contract.max_supply),
+        total_supply=str(token_amount(supplies.get(family.best.txid or "", contract.total_supply))),
+        max_supply=str(token_amount(contract.max_supply)),
         status=OF_CONTRACT[family.status],
         bytecode_hash=contract.bytecode_hash.hex() if is_broadcast else None,
         network=network if is_broadcast else None,
