@@ -62,6 +62,8 @@ def test_an_owner_sets_it_a_member_links_and_signs_in(browser, tmp_path):
         heading(page, "Set the organisation's identity provider?")
         prove(page, "Set it")
         page.get_by_role("textbox", name="Secret").fill(CLIENT_SECRET)
+        # What still moves takes no press.
+        page.wait_for_load_state()
         page.get_by_role("button", name="Keep the secret").click()
         expect(page.get_by_role("status")).to_contain_text("never shown again")
         code = page.locator("dd.mono").first.inner_text().split()[0]
