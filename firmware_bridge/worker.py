@@ -94,6 +94,7 @@ class Server:
         self._requests: queue.SimpleQueue[protocol.WorkerCall | None] = queue.SimpleQueue()
         self._replies: queue.SimpleQueue[protocol.AskReply | None] = queue.SimpleQueue()
         self._writing = threading.Lock()
+        self._ended = threading.Event()
         self._current = 0
         self._asked = 0
 
@@ -101,7 +102,7 @@ class Server:
         """See `protocol.Hello`."""
         self._send(protocol.Hello(os.getpid(), preloaded, landlock, seccomp))
         threading.Thread(target=self._read, name="pipe", daemon=True).start()
-        while (request := self._requests.get()) is not None:
+        while (request := self._requests.get()) is not None and not self._ended.is_set():
             self._send(self._answer(request))
         self._drop_client()
 
@@ -151,6 +152,9 @@ class Server:
     def tell(self, step: str, text: str, done: int | None = None, total: int | None = None) -> None:
         """See `firmware_bridge.protocol.Caller`."""
         self._send(protocol.ProgressNote(self._current, step, text, done, total))
+        if self._ended.is_set():
+            # The device began to ask only now.
+            self._cancel()
 
     def ask(self, question: Question) -> str | None:
         """See `firmware_bridge.protocol.Caller`."""
@@ -173,6 +177,7 @@ class Server:
                 self._take(self._receive())
         except (OSError, protocol.ProtocolError):
             pass
+        self._ended.set()
         self._requests.put(None)
         end = threading.Timer(_CLOSE_SECONDS, self._end_process, (0,))
         end.daemon = True

@@ -153,13 +153,28 @@ def test_a_cancel_that_fails_ends_nothing():
         assert desk.hear() == OperationDone(3, 3)
 
 
-def test_when_the_bridge_has_gone_the_device_takes_its_question_back():
-    with served([1, lambda: desk.clients[0].cancelled.wait(5)]) as desk:
+def test_when_the_bridge_has_gone_the_device_takes_its_question_back_and_asks_no_other():
+    began = threading.Event()
+
+    def is_taken_back():
+        began.set()
+        client = desk.clients[0]
+        assert client.cancelled.wait(5)
+        client.cancelled.clear()
+        desk.caller.tell("confirm", "A screen that came late.")
+        return client.cancelled.is_set()
+
+    with served([1, is_taken_back, 3]) as desk:
         desk.ask(1, "fingerprint")
         desk.tell(protocol.encode(WorkerCall(2, "sign")))
+        desk.tell(protocol.encode(WorkerCall(3, "sign")))
+        assert began.wait(5)
         desk.leave()
-        assert desk.hear() == OperationDone(2, value=True)
-    assert desk.clients[0].closed
+        while not isinstance(answer := desk.hear(), OperationDone):
+            assert answer is not None
+        assert answer == OperationDone(2, value=True)
+    client = desk.clients[0]
+    assert (len(client.asked), client.closed) == (2, True)
 
 
 def test_a_late_reply_answers_no_later_question():
