@@ -6,7 +6,7 @@ A route authenticates its caller before it reads more than a small body, unless 
 
 import inspect
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import closing
 from functools import cache, partial
@@ -220,8 +220,8 @@ def _invocation(
         caller = known_as(_let_in(call, request, snapshot), call, Way.UNLINKED, Way.SIGNER)
     if call.creates and len(request.headers.getlist("idempotency-key")) > 1:
         raise Invalid.at("/header/Idempotency-Key", "A request has one Idempotency-Key.")
-    for name in request.query_params:
-        if len(request.query_params.getlist(name)) > 1 and not isinstance(getattr(body, name, None), list):
+    for name, times in Counter(name for name, _ in request.query_params.multi_items()).items():
+        if times > 1 and not isinstance(getattr(body, name, None), list):
             raise Invalid.at(f"/{name}", "The query gives it twice.")
     return Invocation(
         call,
