@@ -256,13 +256,10 @@ def review(page: PageContext) -> Review:
 
 
 def _warning(shown: PsbtPreview) -> str:
-    paid = sum(shown.amounts_sats)
-    return " ".join(
-        (
-            *([] if shown.same_as is None else [PAYS_TWICE]),
-            *([] if not 0 < paid < shown.fee_sats else [FEE_IS_MORE]),
-        )
-    )
+    warnings = [] if shown.same_as is None else [PAYS_TWICE]
+    if 0 < sum(shown.amounts_sats) < shown.fee_sats:
+        warnings.append(FEE_IS_MORE)
+    return " ".join(warnings)
 
 
 def _approvals(page: PageContext, vault: Vault) -> str:
