@@ -84,7 +84,7 @@ class Follower:
     _alarmed: set[str] = field(default_factory=set)
     # By workspace.
     _reading: dict[int, SingleFlight[bool]] = field(default_factory=dict)
-    # Proposals whose signature is not submitted because the person left the workspace; they were told once.
+    # By proposal, why its signature is not submitted yet, as it was announced last.
     _held: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
