@@ -11,6 +11,7 @@ import pytest
 
 import signerd
 from custody import common
+from custody.common import children
 
 needs_proc = pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="this system does not list its processes"
@@ -96,7 +97,7 @@ def test_a_child_ends_with_its_killed_parent(request, part):
     until_gone(*family)
     said, _ = parent.communicate()
     # SIGTERM comes first: a daemon lets its devices go.
-    assert said == ("told to end\n" if part == "ignores" else "")
+    assert said == (f"told to end\nhad {children.FAREWELL_SECONDS} seconds\n" if part == "ignores" else "")
 
 
 def test_a_child_whose_parent_was_killed_before_it_ran_a_line_ends(request):

@@ -9,6 +9,7 @@ import pytest
 
 from custody.schemas.proposals import ProposalStatus
 from signerd.account import platform as platform_module
+from signerd.account.follower import LEARN_EVERY_SECONDS
 from signerd.core.states import State
 from signerd.journal import Journal
 from tests.support.daemons import daemon_at, notices, submits, until, until_state
@@ -130,15 +131,21 @@ async def test_f_a_mistake_of_ours_about_one_proposal_is_told_tried_again_and_en
         monkeypatch.setattr(Journal, name, sometimes(getattr(Journal, name)))
     platform.proposals["p-2"] = replace(HONEST, psbt_id="p-2")
     platform.bad_vaults = [{**platform._vault(), "id": "vault-9"}]
-    async with daemon_at(prepared, platform, bridge) as daemon:
+    elapsed = [0.0]
+    async with daemon_at(prepared, platform, bridge, clock=lambda: elapsed[0]) as daemon:
+
+        def is_well_a_minute_later() -> bool:
+            elapsed[0] += LEARN_EVERY_SECONDS
+            return not daemon.troubles.sentences()
+
         await until_state(daemon, "p-2", State.WAITING_PERSON)
         told = " ".join(await notices(daemon, "left out"))
         assert "proposal p-1 is left out" in told
         assert "vault vault-9 is left out" in told
         wrong.clear()
         # Though the platform's list does not change.
+        await until(is_well_a_minute_later)
         await until_state(daemon, "p-1", State.WAITING_PERSON)
-        await until(lambda: not daemon.troubles.sentences())
         assert await notices(daemon, "left out") == []
 
 

@@ -1,6 +1,5 @@
 """The checks beside each other, and what each says of a machine that is made for it."""
 
-import socket
 import threading
 
 import httpx
@@ -14,6 +13,7 @@ from signerd.doctor.finding import DoctorFinding, DoctorOutcome, Installation, w
 from signerd.errors import SecretsLocked
 from signerd.journal.storage import held
 from signerd.udev import rules
+from tests.support.dripping import dripping
 from tests.support.served import make_outer, served_daemon
 
 CONFIG = """network = "regtest"
@@ -105,9 +105,10 @@ def test_something_else_on_usb_is_no_device(installation, monkeypatch):
     assert machine.permissions(installation).outcome is DoctorOutcome.WELL
 
 
-def test_a_port_that_is_taken(installation):
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        taken = other.getsockname()[1]
+def test_a_port_that_is_taken_by_a_program_whose_answer_has_no_end(installation, monkeypatch):
+    monkeypatch.setattr("signerd.endpoint.ANSWER_SECONDS", 0.2)
+    with dripping(b"", b"x") as url:
+        taken = httpx.URL(url).port
         (installation.state / "config.toml").write_text(f"{CONFIG}[loopback]\nport = {taken}\n")
         found = machine.port(installation)
     assert found.outcome is DoctorOutcome.TROUBLE

@@ -42,7 +42,8 @@ def test_both_addresses_of_this_machine_and_no_other_at_one_port():
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "0.0.0.0"])
-def test_a_port_that_is_taken_at_either_address_is_told_and_not_half_served(host):
+def test_a_port_that_is_taken_at_either_address_is_told_and_not_half_served(host, monkeypatch):
+    monkeypatch.setattr("signerd.endpoint.ANSWER_SECONDS", 0.05)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     if family == socket.AF_INET6 and not has_ipv6():
         pytest.skip("this machine has no IPv6")
