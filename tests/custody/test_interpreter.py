@@ -3,12 +3,12 @@ garbage collector's settings.
 """
 
 import gc
-import subprocess
 import sys
 
 import pytest
 
 from custody.common.interpreter import prepare
+from tests.support.processes import ended, said
 
 AS_IF_NEWER = "import sys; sys.version_info = (3, 14, 0, 'final', 0); sys.argv = ['it', '--version']; "
 
@@ -23,7 +23,7 @@ def test_what_is_supported_is_let_through(version):
 @pytest.mark.parametrize("package", ["signerd.cli", "signerd.hwi", "custody.cli"])
 def test_each_program_says_it_before_it_loads_what_is_missing(package):
     code = f"{AS_IF_NEWER}sys.modules['coincurve'] = None; from {package} import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = ended([sys.executable, "-c", code])
     assert (done.returncode, done.stdout) == (1, "")
     (sentence,) = done.stderr.splitlines()
     assert "runs on Python 3.11 to 3.13, and this is 3.14:" in sentence
@@ -52,4 +52,4 @@ def test_what_stays_collects_as_usual_once_it_has_started():
         "prepare('it'); assert gc.get_threshold() > usual; "
         "settle(); assert gc.get_threshold() == usual; assert gc.get_freeze_count() > 0"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    said([sys.executable, "-c", code])

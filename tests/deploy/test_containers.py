@@ -7,11 +7,12 @@ Needs root, Podman, and what ``tools/container-images .cache/containers`` makes 
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.processes import said
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / ".cache" / "containers"
@@ -31,34 +32,18 @@ def missing() -> str | None:
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 
-def told(*command: str) -> str:
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-6_000:]
-    return done.stdout
-
-
 def test_what_deploy_describes_starts_pays_and_starts_again(tmp_path: Path) -> None:
-    build = (
-        "podman",
-        "build",
-        "--pull=never",
-        "--network",
-        "host",
-        "-f",
-        "deploy/Dockerfile",
-        "-t",
-        "custody",
-        ".",
-    )
-    told(*INSIDE, *build)
-    story = (
+    build = "podman build --pull=never --network host -f deploy/Dockerfile -t custody ."
+    said([*INSIDE, *build.split()], cwd=ROOT, seconds=PATIENCE)
+    story = [
         sys.executable,
         "-m",
         "tests.support.containers",
-        str(tmp_path),
-        str(IMAGES / "compose/bin/podman-compose"),
-    )
-    seen = json.loads(told("unshare", "--net", *INSIDE, *story).splitlines()[-1])
+        tmp_path,
+        IMAGES / "compose/bin/podman-compose",
+    ]
+    told = said(["unshare", "--net", *INSIDE, *story], cwd=ROOT, seconds=PATIENCE)
+    seen = json.loads(told.splitlines()[-1])
     assert seen["ready"] == ["ready", "ready"]
     assert 19_000_000 < seen["balance"] < 20_000_000, "of half a coin, what was paid and its fee are gone"
     for name in ("api-1", "api-2", "worker-1", "worker-2"):

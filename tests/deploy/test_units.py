@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from custody.server.cli import app
 from custody.server.settings import CREDENTIALS_DIR, Settings
 from custody.server.web.listen import ListenAddress
+from tests.support.processes import ended
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "systemd"
@@ -17,19 +17,12 @@ NAMESPACES = FOLDER / "signerd.service.d" / "20-namespaces.conf"
 UNIT = ROOT / "signerd" / "service" / "signerd.service"
 PLATFORM = ("custody-serve.service", "custody-worker.service")
 HARDENING = FOLDER / "custody-.service.d" / "hardening.conf"
-PATIENCE = 60
 
 analysed = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze here")
 
 
 def exposure(unit: Path) -> float:
-    told = subprocess.run(
-        ["systemd-analyze", "security", "--offline=true", "--no-pager", unit],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    told = ended(["systemd-analyze", "security", "--offline=true", "--no-pager", unit])
     if "Failed to create directory '/run/systemd" in told.stderr:
         pytest.skip("systemd 257 analyses as an ordinary user only where systemd runs")
     found = re.search(r"Overall exposure level for \S+: ([\d.]+)", told.stdout)
@@ -83,13 +76,7 @@ def test_systemd_knows_every_line(name, tmp_path):
     # The program is not installed here.
     for unit in tmp_path.glob("*.service"):
         unit.write_text(re.sub(r"ExecStart=\S+", "ExecStart=/usr/bin/true", unit.read_text()))
-    told = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", tmp_path / name],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    told = ended(["systemd-analyze", "verify", "--man=no", tmp_path / name])
     ours = [line for line in told.stderr.splitlines() if str(tmp_path) in line or name in line]
     assert not [line for line in ours if "Unknown" in line or "Failed to parse" in line or "ignoring" in line]
 

@@ -1,11 +1,11 @@
 """Every link resolves, every page is in the site, and every named page exists."""
 
 import re
-import subprocess
 
 import yaml
 
 from tests.support.pages import DOCS, PAGES, ROOT, anchors, links, named
+from tests.support.processes import ended
 
 READ = [*PAGES, *sorted(ROOT.glob("*.md"))]
 # tools/site makes these when it builds the site.
@@ -54,8 +54,7 @@ def test_every_page_stands_in_the_menu_once_or_is_linked_from_understand():
 
 def written(options, pattern, *where):
     asked = ["git", "grep", options, pattern, "--", *where]
-    ended = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    return sorted(set(ended.stdout.splitlines()))
+    return sorted(set(ended(asked, cwd=ROOT).stdout.splitlines()))
 
 
 def test_a_page_that_code_or_an_error_names_is_there():

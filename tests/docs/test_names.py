@@ -1,13 +1,13 @@
 """The files, folders, tests and tables that the pages for contributors name exist."""
 
 import re
-import subprocess
 from itertools import filterfalse
 from posixpath import normpath
 
 import pytest
 
 from tests.support.pages import DOCS, ROOT, named, prose
+from tests.support.processes import ended
 
 ARCHITECTURE = DOCS / "understand" / "architecture.md"
 PAGES = [ROOT / "CONTRIBUTING.md", ARCHITECTURE, *sorted((DOCS / "build" / "adding").glob("*.md"))]
@@ -23,10 +23,7 @@ CONSTANT = re.compile(r"_?[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)*")
 
 
 def _asked(*arguments: str) -> list[str]:
-    ended = subprocess.run(
-        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
-    )
-    return ended.stdout.splitlines()
+    return ended(["git", *arguments], cwd=ROOT).stdout.splitlines()
 
 
 FILES = _asked("ls-files")

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests.support.processes import said
+
 DEMO_SECONDS = 1800
 # The platform and what its operator does (the organisation, the coins, six blocks, a block); three devices,
 # three daemons. What a person does beside goes through the libraries: an interpreter takes a second to start.
@@ -26,19 +28,12 @@ main()
 
 @pytest.mark.slow("every program as a whole: test_airgap.py tries the same in less")
 def test_the_main_job_and_a_token_run_unattended_and_the_confirmed_transaction_id_comes_last():
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "demo", "--auto", "--tokens"],
-        capture_output=True,
-        text=True,
-        timeout=DEMO_SECONDS,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    *told, txid = ran.stdout.splitlines()
+    command = [sys.executable, "-c", PROGRAM, "demo", "--auto", "--tokens"]
+    heard = said(command, seconds=DEMO_SECONDS, stdin=subprocess.DEVNULL)
+    *told, txid = heard.splitlines()
     assert re.fullmatch(r"[0-9a-f]{64}", txid)
     # What is compared is the same to the letter: on the page, in the terminal, on each device.
-    (address,) = set(re.findall(r"compares the first address (tb1\w+)", ran.stdout))
+    (address,) = set(re.findall(r"compares the first address (tb1\w+)", heard))
     for device in ("Ledger of the first", "Coldcard of the second", "Trezor of the third"):
         shown = [line for line in told if f"{device} signer shows" in line]
         assert any(address in line for line in shown), shown

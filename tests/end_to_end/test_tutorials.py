@@ -21,6 +21,7 @@ from signerd.core.states import ASKED
 from tests.support.bitcoind import free_port
 from tests.support.cluster import until
 from tests.support.pages import DOCS, shell_lines
+from tests.support.processes import ended
 
 pytestmark = pytest.mark.slow("every line of three pages, with every program as a whole")
 
@@ -121,16 +122,7 @@ class Reader:
         return done.stdout
 
     def run(self, line: str, typed: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["bash", "-c", line],
-            cwd=self.folder,
-            env=self.env,
-            input=typed,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        return ended(["bash", "-c", line], cwd=self.folder, env=self.env, input=typed, seconds=SECONDS)
 
     def leaves_running(self, line: str, start: str, typed: str, ready: str) -> str:
         self.said[start] = self.folder / f"said-{len(self.said)}"

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.signerd.cli.test_daemon import CONFIG
+from tests.support.processes import ended, said
 
 CHECKOUT = Path(__file__).parents[2]
 GIVEN = os.environ.get("SIGNERD_TRY_DEB")
@@ -64,21 +65,14 @@ def within(
     )
     variables = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": home, "LANG": "C.UTF-8"}
     variables |= {"DEBIAN_FRONTEND": "noninteractive"}
-    return subprocess.run(
-        ["unshare", "--mount", "sh", "-c", enter, "sh", str(root), *become, *command],
-        env=variables,
-        input=typed,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    command = ["unshare", "--mount", "sh", "-c", enter, "sh", root, *become, *command]
+    return ended(command, env=variables, input=typed, seconds=SECONDS)
 
 
 def done(root: Path, *command: str, typed: str = "", user: str = "root") -> str:
-    ended = within(root, *command, typed=typed, user=user)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
+    told = within(root, *command, typed=typed, user=user)
+    assert told.returncode == 0, told.stdout + told.stderr
+    return told.stdout
 
 
 @pytest.fixture(scope="module")
@@ -92,28 +86,15 @@ def root() -> Path:
         subprocess.run(command, check=True, timeout=SECONDS, stdout=subprocess.DEVNULL)
     shutil.copy("/etc/resolv.conf", place / "etc/resolv.conf")
     done(place, "sh", "-c", f"id {USER} 2>/dev/null || useradd --create-home {USER}")
-    done(
-        place,
-        "sh",
-        "-c",
-        f"rm -rf /home/{USER}; mkhomedir_helper {USER} || install -d -o {USER} -g {USER} /home/{USER}",
-    )
+    anew = f"rm -rf /home/{USER}; mkhomedir_helper {USER} || install -d -o {USER} -g {USER} /home/{USER}"
+    done(place, "sh", "-c", anew)
     done(place, "dpkg", "--purge", "signerd")
     return place
 
 
 def build(folder: Path, **variables: str) -> Path:
-    ended = subprocess.run(
-        ["sh", "tools/deb"],
-        cwd=CHECKOUT,
-        env={**os.environ, "OUT": str(folder), **variables},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    return Path(ended.stdout.strip())
+    environment = {**os.environ, "OUT": str(folder), **variables}
+    return Path(said(["sh", "tools/deb"], cwd=CHECKOUT, env=environment, seconds=SECONDS).strip())
 
 
 @pytest.fixture(scope="module")
@@ -170,8 +151,8 @@ def test_it_is_installed_run_upgraded_removed_and_purged(root, package, tmp_path
 
     verify = ("systemd-analyze", "--user", "verify", "--man=no")
     units = ("/usr/lib/systemd/user/signerd.service", "/usr/lib/systemd/user/signerd.socket")
-    ended = within(root, "env", "XDG_RUNTIME_DIR=/tmp", *verify, *units)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    told = within(root, "env", "XDG_RUNTIME_DIR=/tmp", *verify, *units)
+    assert (told.returncode, told.stderr) == (0, "")
     assert '"version"' in done(root, "sh", "-c", SERVE, typed=CONFIG, user=USER)
     rules = done(root, "signerd", "udev", "check", user=USER)
     assert re.search(r"20-ledger\.rules +installed +/usr/lib/udev/rules\.d", rules)

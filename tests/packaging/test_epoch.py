@@ -2,10 +2,11 @@
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.support.processes import ended
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,9 +17,7 @@ def test_without_a_commit_it_asks_for_the_day_before_it_builds(tool, tmp_path):
     environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}
     for name in ("SOURCE_DATE_EPOCH", "GIT_DIR", "GIT_WORK_TREE"):
         environment.pop(name, None)
-    ended = subprocess.run(
-        ["sh", f"tools/{tool}"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    assert (ended.returncode, ended.stdout) == (1, "")
-    (sentence,) = ended.stderr.splitlines()
+    done = ended(["sh", f"tools/{tool}"], cwd=tmp_path, env=environment)
+    assert (done.returncode, done.stdout) == (1, "")
+    (sentence,) = done.stderr.splitlines()
     assert "SOURCE_DATE_EPOCH=$(date -d YYYY-MM-DD +%s)" in sentence

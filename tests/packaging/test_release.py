@@ -2,13 +2,13 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.examples import drawn
+from tests.support.processes import said
 
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(sys.prefix).parent / f"{Path(sys.prefix).name}-release" / "bin"
@@ -18,14 +18,10 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_the_index_would_take_wheel_and_sdist(tmp_path):
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", tmp_path], cwd=ROOT, check=True)
+    said([sys.executable, "-m", "hatchling", "build", "-d", tmp_path], cwd=ROOT)
     files = sorted(tmp_path.iterdir())
     assert {file.suffix for file in files} == {".whl", ".gz"}
-    ended = subprocess.run(
-        [TOOLS / "twine", "check", "--strict", *files], capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stdout
-    assert ended.stdout.count("PASSED") == len(files)
+    assert said([TOOLS / "twine", "check", "--strict", *files]).count("PASSED") == len(files)
 
 
 @pytest.mark.parametrize("part", drawn(["desktop", "server"], 1, of=__name__))
@@ -37,7 +33,7 @@ def test_the_sbom_names_every_locked_package_with_its_hashes(part, tmp_path):
         file = tmp_path / f"{name}.json"
         command = ["requirements", lock, "--pyproject", ROOT / "pyproject.toml", "--mc-type", "application"]
         output = ["--output-reproducible", "--output-format", "JSON", "--output-file", file]
-        subprocess.run([TOOLS / "cyclonedx-py", *command, *output], check=True, capture_output=True)
+        said([TOOLS / "cyclonedx-py", *command, *output])
         made.append(file.read_bytes())
     assert made[0] == made[1]
     found = json.loads(made[0])

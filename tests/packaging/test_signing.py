@@ -5,10 +5,11 @@ by a test's key.
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.support.processes import ended, said
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
 PAGE = (Path(__file__).parents[2] / "docs" / "build" / "releasing.md").read_text()
@@ -17,16 +18,13 @@ SIGN, VERIFY = re.findall(r"^    (ssh-keygen -Y .*)$", PAGE, re.MULTILINE)
 
 
 def run(command: str, folder: Path) -> bool:
-    ended = subprocess.run(
-        ["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=300, check=False
-    )
-    return ended.returncode == 0
+    return ended(["sh", "-c", command], cwd=folder).returncode == 0
 
 
 def key(folder: Path, name: str = "signerd-release") -> str:
     """A new key pair without a passphrase; its public half."""
     command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "a test's", "-f", folder / name]
-    subprocess.run(command, check=True, timeout=300)
+    said(command)
     kind, public, *_comment = (folder / f"{name}.pub").read_text().split()
     return f"{kind} {public}"
 

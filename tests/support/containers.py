@@ -7,7 +7,6 @@ It runs in network and mount namespaces of its own, as root, with the images alr
 import json
 import os
 import secrets
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from tests.support.bitcoind import NodeRig, RunningNode
 from tests.support.custody import SHOP, SIGNERS, Desk, ok
 from tests.support.namespace import raise_loopback
 from tests.support.platform import PASSWORD, As, register_key, seed
+from tests.support.processes import ended, said
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "deploy" / "compose.yaml"
@@ -101,12 +101,7 @@ class Containers:
         return self._run(["podman", *arguments], "")
 
     def _run(self, command: list[str], text: str) -> str:
-        done = subprocess.run(
-            command, input=text, capture_output=True, text=True, timeout=PATIENCE, check=False,
-            env=self._environment,
-        )  # fmt: skip
-        assert done.returncode == 0, (command, done.stdout, done.stderr)
-        return done.stdout
+        return said(command, input=text, seconds=PATIENCE, env=self._environment)
 
     def admin(self, *arguments: str) -> dict[str, Any]:
         """Runs an operator's command in a container of its own, as the guide does."""
@@ -121,10 +116,7 @@ class Containers:
             _until(lambda: self.is_healthy(service), f"{service} is not healthy")  # noqa: B023 - called at once
 
     def is_healthy(self, service: str) -> bool:
-        done = subprocess.run(
-            ["podman", "healthcheck", "run", f"custody_{service}_1"], capture_output=True, check=False
-        )
-        return done.returncode == 0
+        return ended(["podman", "healthcheck", "run", f"custody_{service}_1"]).returncode == 0
 
     def address_of(self, service: str, network: str) -> str:
         (found,) = json.loads(self.podman("inspect", f"custody_{service}_1"))
@@ -243,12 +235,7 @@ def _exit_of(containers: Containers, service: str) -> int:
 
 
 def _logs(service: str) -> str:
-    done = subprocess.run(
-        ["podman", "logs", "--tail", "15", f"custody_{service}_1"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ended(["podman", "logs", "--tail", "15", f"custody_{service}_1"])
     return done.stdout + done.stderr
 
 

@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
 
 from custody._version import __version__
 from tests.support.pages import DOCS, ROOT
+from tests.support.processes import said
 from tests.support.web import WEB, require_client
 
 MODULES = ("api", "call", "index", "pairing", "signing")
@@ -20,10 +20,7 @@ def built():
 
 
 def run(*command):
-    environment = {**os.environ, "PYTHON": sys.executable}
-    done = subprocess.run(command, cwd=WEB, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return said(command, cwd=WEB, env={**os.environ, "PYTHON": sys.executable})
 
 
 def test_the_types_are_those_of_the_openapi_document(built, tmp_path):

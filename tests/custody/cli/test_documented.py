@@ -1,6 +1,5 @@
 """``custody``, as ``signerd``: every command has JSON output, and none draws boxes."""
 
-import subprocess
 import sys
 
 import click
@@ -9,6 +8,7 @@ from click.testing import CliRunner
 
 from custody.cli.program import app
 from custody.common.terminal import Exit
+from tests.support.processes import ended
 
 # Commands that run until they are stopped, or print lines, a document or a secret.
 WITHOUT_JSON = {"serve", "worker", "openapi", "audit export", "proof download", "admin webhook-secret"}
@@ -52,16 +52,7 @@ def test_where_the_server_is_not_installed_an_operators_command_says_so(tmp_path
     """As with the desktop's libraries alone; the help still works."""
     program = "import sys; sys.modules['structlog'] = None\nfrom custody.cli import main\nmain()"
     words = ["status", "--state", str(tmp_path)]
-    told, helped = (
-        subprocess.run(
-            [sys.executable, "-c", program, *words, *more],
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        for more in ([], ["--help"])
-    )
+    told, helped = (ended([sys.executable, "-c", program, *words, *more]) for more in ([], ["--help"]))
     assert told.returncode == Exit.FAILED
     assert told.stderr.startswith(
         "custody: the platform's server is not installed here (structlog is missing)"

@@ -1,7 +1,6 @@
 """The start of a `custody` command: neither its help nor an everyday command loads the server."""
 
 import socket
-import subprocess
 import sys
 
 import pytest
@@ -14,6 +13,7 @@ from custody.server.rules.audit import PLATFORM_CHAIN
 from custody.server.rules.roles import SIGNER
 from custody.server.secrets import Purpose
 from custody.server.store import Store, sqlite_url
+from tests.support.processes import ended
 
 HEAVY = ("fastapi", "httpx", "pydantic", "sqlalchemy", "structlog", "custody.server.app")
 PROGRAM = """
@@ -51,15 +51,7 @@ def test_an_everyday_command_starts_without_the_server(words, tmp_path):
 
 
 def loaded_by(*words, env=None):
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words],
-        env=env or {},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    return done.stderr.splitlines()[-1].split()
+    return ended([sys.executable, "-c", PROGRAM, *words], env=env or {}).stderr.splitlines()[-1].split()
 
 
 def test_a_command_loads_as_little_as_it_needs(tmp_path):
