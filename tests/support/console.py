@@ -69,6 +69,14 @@ class Visitor:
         return self.page.words
 
     @property
+    def token(self) -> str:
+        """Of the page's forms; empty where it has none."""
+        tokens = (
+            value for form in forms_of(self.html) for name, value in form.fields if name == "form_token"
+        )
+        return next(tokens, "")
+
+    @property
     def facts(self) -> dict[str, str]:
         """The definition lists: descriptions by term."""
         names, values = self.page.all("dt"), self.page.all("dd")
@@ -135,13 +143,12 @@ class Visitor:
         """Posts only what is typed, as a form with this action would: one of several, or one that this person
         is not shown.
         """
-        token = next(
-            (value for form in forms_of(self.html) for name, value in form.fields if name == "form_token"),
-            "",
-        )
-        sent = {"form_token": token, **typed}
-        answer = self.http.post(action, data=sent, headers=SAME_SITE, follow_redirects=True)
-        return self._take(answer, status)
+        return self._take(self.post(action, **typed, follow_redirects=True), status)
+
+    def post(self, action: str, /, follow_redirects: bool = False, **typed: str) -> httpx.Response:
+        """Of what is typed alone, with the token of the forms of this page."""
+        sent = {"form_token": self.token, **typed}
+        return self.http.post(action, data=sent, headers=SAME_SITE, follow_redirects=follow_redirects)
 
     def confirm(self, action: str, status: int = 200, **typed: str) -> "Visitor":
         """Confirms on the page that repeats what was typed, with the password where it asks for it."""

@@ -13,8 +13,14 @@ from tests.support.console import Visitor
 
 _READERS = "one|every|ticked|query|query_sats|query_day|number|cursor|vaults_to_choose"
 _FIELD = re.compile(rf"""\b(?:{_READERS})\(\s*(?:page, )?"(\w+)\"""")
+_PARAMETER = re.compile(r"{(\w+)(?::int)?}")
 # Where a list goes on (`PageContext.read_page`).
 _PLACE = re.compile(r"""read_page\((?:[^()]|\([^()]*\))*?(?:at="(\w+)"|\))""")
+
+
+def path_of(row: Row, /, **known: object) -> str:
+    """With the ids that are known; 1 for another."""
+    return ROOT + _PARAMETER.sub(lambda found: str(known.get(found[1], 1)), row.path)
 
 
 def calls_of(row: Row) -> list[Call[Any, Any]]:

@@ -11,6 +11,12 @@ from tests.support.custody import Desk
 
 
 @pytest.fixture
+def here(desk: Desk) -> str:
+    """The path of the desk's workspace."""
+    return f"/console/w/{desk.workspace_id}"
+
+
+@pytest.fixture
 def browse(desk: Desk) -> Iterator[Callable[[str], Visitor]]:
     """Signs a person in, by the first part of their address: ``browse("alice")``."""
     with ExitStack() as open_browsers:

@@ -8,8 +8,8 @@ from tests.support.custody import CAFE, SHOP, ok
 
 
 @pytest.fixture
-def here(desk):
-    return f"/console/w/{desk.workspace_id}/addresses"
+def path(here):
+    return f"{here}/addresses/import"
 
 
 def book(desk):
@@ -21,20 +21,20 @@ def test_a_form_that_is_still_being_worked_on_does_not_come_back_with_another_ke
     desk, browse, here, monkeypatch
 ):
     """With it, what the first press asked for could be made twice."""
-    person = browse("admin").open(here).send(here, name="Shop", address=SHOP)
+    person = browse("admin").open(f"{here}/addresses").send(f"{here}/addresses", name="Shop", address=SHOP)
 
     def is_under_way(*_given, **_more):
         raise IdempotencyInProgress("A request with this Idempotency-Key is being worked on.")
 
     monkeypatch.setattr(calls, "answer", is_under_way)
-    person.confirm(here, status=409)
+    person.confirm(f"{here}/addresses", status=409)
     assert 'name="key"' not in person.html
 
 
-def test_an_import_shows_each_row_first_and_then_acts_on_them(desk, browse, here):
+def test_an_import_shows_each_row_first_and_then_acts_on_them(desk, browse, here, path):
     desk.enter("Old name", SHOP)
     text = f'name,address\r\nShop,{SHOP}\r\n"\'=1+1",{CAFE}\r\nAgain,{CAFE}\r\nWrong,bcrt1q\r\n,{CAFE}\r\n'
-    person = browse("admin").open(f"{here}/import").send(f"{here}/import", csv=text)
+    person = browse("admin").open(path).send(path, csv=text)
     assert [(cells[1], cells[3].partition(":")[0]) for cells in person.rows] == [
         ("Shop", "renamed"),
         ("=1+1", "added"),
@@ -43,39 +43,39 @@ def test_an_import_shows_each_row_first_and_then_acts_on_them(desk, browse, here
         ("", "refused"),
     ]
     assert book(desk) == {"Old name": SHOP}
-    person.confirm(f"{here}/import")
+    person.confirm(path)
     assert [cells[3].partition(":")[0] for cells in person.rows][:2] == ["renamed", "added"]
     assert book(desk) == {"Shop": SHOP, "=1+1": CAFE}
-    exported = person.http.get(f"{here}/export")
+    exported = person.http.get(f"{here}/addresses/export")
     assert exported.text == f"name,address\r\nShop,{SHOP}\r\n'=1+1,{CAFE}\r\n"
-    person.open(f"{here}/import").send(f"{here}/import", csv=exported.text)
+    person.open(path).send(path, csv=exported.text)
     assert person.facts["Unchanged"] == "2"
 
 
-def test_an_import_that_would_do_something_else_by_now_is_looked_at_again(desk, browse, here):
-    person = browse("admin").open(f"{here}/import").send(f"{here}/import", csv=f"Shop,{SHOP}")
+def test_an_import_that_would_do_something_else_by_now_is_looked_at_again(desk, browse, path):
+    person = browse("admin").open(path).send(path, csv=f"Shop,{SHOP}")
     desk.enter("Supplier", SHOP)
-    person.confirm(f"{here}/import", status=409)
+    person.confirm(path, status=409)
     assert "would now do something else" in person.words
-    person.send(f"{here}/import")
+    person.send(path)
     assert "it was Supplier" in person.words
     assert book(desk) == {"Supplier": SHOP}
 
 
-def test_a_csv_file_is_imported_without_a_script(desk, browse, here):
-    person = browse("admin").open(f"{here}/import")
-    person.send_file(f"{here}/import", "\ufeffname;address\r\nCafé;".encode() + CAFE.encode())
+def test_a_csv_file_is_imported_without_a_script(desk, browse, path):
+    person = browse("admin").open(path)
+    person.send_file(path, "\ufeffname;address\r\nCafé;".encode() + CAFE.encode())
     assert [cells[1] for cells in person.rows] == ["Café"]
-    person.confirm(f"{here}/import")
+    person.confirm(path)
     assert book(desk) == {"Café": CAFE}
-    person.open(f"{here}/import")
-    person.send_file(f"{here}/import", f"Café,{CAFE}".encode(), csv=f"Shop,{SHOP}", status=422)
+    person.open(path)
+    person.send_file(path, f"Café,{CAFE}".encode(), csv=f"Shop,{SHOP}", status=422)
     assert "A file was chosen and lines were typed" in person.page.by_id("csv-problem").words
-    person.send_file(f"{here}/import", b"", csv=f"Shop,{SHOP}")
+    person.send_file(path, b"", csv=f"Shop,{SHOP}")
     assert [cells[1] for cells in person.rows] == ["Shop"], "no file is chosen"
 
 
-def test_what_is_no_list_of_addresses_is_refused_with_what_to_do(browse, here):
+def test_what_is_no_list_of_addresses_is_refused_with_what_to_do(browse, path):
     person = browse("admin")
     for content, words, status in (
         ("Café,b".encode("cp1252"), "This is not UTF-8 text", 422),
@@ -87,17 +87,17 @@ def test_what_is_no_list_of_addresses_is_refused_with_what_to_do(browse, here):
         (b"a", "Line 1 has 1 cell: write a name and an address, with a comma", 422),
         (b'a,b\n"a', "Line 2 is not CSV", 422),
     ):
-        person.open(f"{here}/import").send_file(f"{here}/import", content, status=status)
+        person.open(path).send_file(path, content, status=status)
         assert words in person.words
 
 
-def test_a_list_passes_its_confirmation_or_is_refused_before_its_review(browse, here):
+def test_a_list_passes_its_confirmation_or_is_refused_before_its_review(browse, path):
     """Urlencoded, a character of Chinese is nine bytes instead of three."""
     person = browse("admin")
     for rows, status in ((100, 200), (150, 422)):
         names = (f"{'龍' * 99}{number}" for number in range(rows))
         content = "\n".join(f"{name},bcrt1q" for name in names).encode()
-        person.open(f"{here}/import").send_file(f"{here}/import", content, status=status)
+        person.open(path).send_file(path, content, status=status)
         if status == 200:
-            person.confirm(f"{here}/import")
+            person.confirm(path)
     assert "import it in parts" in person.page.by_id("csv-problem").words

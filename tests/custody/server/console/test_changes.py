@@ -8,21 +8,16 @@ from custody.schemas.calls import CONFIRMABLE
 from custody.server.store.models import PendingChangeRow, UserRow
 from tests.support.custody import SHOP, ok
 
-
-@pytest.fixture
-def here(desk):
-    return f"/console/w/{desk.workspace_id}"
+ADMINISTRATOR = 1
 
 
 @pytest.fixture
-def two(desk, browse):
+def two(desk, browse, here):
     """Two administrators, with the rule on."""
-    roles = ok(desk.admin.get("/api/v1/get-roles-and-perms-detailed", workspace_id=desk.workspace_id))
-    (role_id,) = [role["RoleId"] for role in roles if role["Name"] == "Administrator"]
-    ok(desk.tell("change-user-role", user_uuid=desk.user_ids["alice"], role_id=role_id))
-    path = f"/console/w/{desk.workspace_id}/changes"
+    ok(desk.tell("change-user-role", user_uuid=desk.user_ids["alice"], role_id=ADMINISTRATOR))
+    path = f"{here}/changes"
     admin = browse("admin").open(path)
-    admin.send(f"{path}/rule", is_on="yes", confirming_role_id=1, cooling_off_hours="24")
+    admin.send(f"{path}/rule", is_on="yes", confirming_role_id=ADMINISTRATOR, cooling_off_hours="24")
     admin.confirm(f"{path}/rule")
     assert "The rule is on." in admin.words
     return admin, browse("alice")

@@ -57,7 +57,6 @@ def poison(desk):
 
 def fill(desk):
     """Something of each kind that the pages show."""
-    here = {"workspace_id": desk.workspace_id}
 
     def does(call, user=None, /, **body):
         return ok(desk.tell(call, user, **body))
@@ -65,30 +64,17 @@ def fill(desk):
     does("add-whitelist-address", name="Shop", address=SHOP)
     hook = does("create-webhook", url="https://hooks.example.org/x", kinds=["*"])
     does("test-webhook", webhook_id=hook["webhook_id"])
-    program = {
-        "name": "P",
-        "rights": ["VIEW_LOGS"],
-        "networks": ["192.0.2.1"],
-        "expires_at": "2026-06-30T00:00:00Z",
-    }
-    does("create-service-account", **program)
+    program = {"name": "P", "rights": ["VIEW_LOGS"], "networks": ["192.0.2.1"]}
+    does("create-service-account", **program, expires_at="2026-06-30T00:00:00Z")
     ok(desk.admin.post("/api/v1/onboarding-requests", REQUEST))
     desk.deposit(50_000_000, 40_000_000)
     desk.decline("alice", ok(desk.propose(10_000))["psbt_id"])
     does("cancel-psbt", psbt_id=ok(desk.propose(10_000))["psbt_id"], reason="Twice")
-    roles = ok(desk.admin.get("/api/v1/get-roles-and-perms-detailed", **here))
-    (role_id,) = [role["RoleId"] for role in roles if role["Name"] == "Administrator"]
-    does("change-user-role", user_uuid=desk.user_ids["alice"], role_id=role_id)
+    does("change-user-role", user_uuid=desk.user_ids["alice"], role_id=1)
     does("update-second-person-rule", is_on=True, confirming_role_id=1, cooling_off_hours=0)
-    role = {
-        **here,
-        "name": "R",
-        "description": "",
-        "permissions": [],
-        "transaction_limit": "0",
-        "cycle_period": "M",
-    }
-    change = does("request-change", path="/api/v1/create-role", body={**role, "cycle_day": 1})
+    role = {"name": "R", "permissions": [], "transaction_limit": "0", "cycle_period": "M", "cycle_day": 1}
+    body = {"workspace_id": desk.workspace_id, **role}
+    change = does("request-change", path="/api/v1/create-role", body=body)
     does("decline-change", desk.signers["alice"], change_id=change["change_id"], reason="No")
 
 

@@ -8,6 +8,7 @@ from tests.support.console import Visitor
 from tests.support.custody import ok
 from tests.support.onboarding import REQUEST
 from tests.support.platform import PASSWORD
+from tests.support.staff import roles
 
 
 def test_a_glance_has_funds_and_what_waits(funded, browse):
@@ -21,9 +22,8 @@ def test_a_glance_has_funds_and_what_waits(funded, browse):
 @pytest.fixture
 def invite(desk):
     """Invites an address as a signer; the invitation's id."""
-    roles = ok(desk.admin.get("/api/v1/get-roles-and-perms-detailed", workspace_id=desk.workspace_id))
-    role = next(each for each in roles if each["Name"] == "Signer")
-    body = {"workspace_context": desk.workspace_id, "org_id": 1, "role_id": role["RoleId"]}
+    role_id = roles(desk.admin)["Signer"]["RoleId"]
+    body = {"workspace_context": desk.workspace_id, "org_id": 1, "role_id": role_id}
 
     def invite(email):
         sent = ok(desk.admin.post("/api/v1/invite-to-workspace", {**body, "invited_email": email}))

@@ -7,11 +7,10 @@ import re
 
 from custody.common.pages.serving import HEADERS
 from custody.common.spreadsheets import NEUTRALISED
-from custody.server.console.application import ROOT, ROWS
-from custody.server.console.table import Row
+from custody.server.console.application import ROWS
 from tests.support.asgi import asgi_client
 from tests.support.console import SAME_SITE, Visitor
-from tests.support.console_rows import fields_of
+from tests.support.console_rows import fields_of, path_of
 from tests.support.custody import SHOP, ok
 from tests.support.examples import drawn
 from tests.support.platform import PASSWORD
@@ -23,12 +22,6 @@ ELSEWHERE = (
     "/console/../auth", "/console/%2e%2e/auth", "/console/\n",
 )  # fmt: skip
 FORMULA = "=cmd|' /C calc'!A0"
-_PARAMETER = re.compile(r"{(\w+)(?::int)?}")
-
-
-def path_of(row: Row, **known: object) -> str:
-    """With the ids that are known; 1 for another."""
-    return ROOT + _PARAMETER.sub(lambda found: str(known.get(found[1], 1)), row.path)
 
 
 # --- forms and cookies --------------------------------------------------------------------------------------
@@ -50,8 +43,7 @@ def test_p79_a_form_of_another_session_does_nothing_and_keeps_what_was_typed(des
 def test_p79_a_form_with_a_guessed_token_or_none_does_nothing(browse):
     person = browse("admin").open("/console/account")
     for token in ("", "0" * 64, "\N{FULLWIDTH DIGIT ZERO}" * 64):
-        answer = person.http.post("/console/sign-out", data={"form_token": token}, headers=SAME_SITE)
-        assert answer.status_code == 409
+        assert person.post("/console/sign-out", form_token=token).status_code == 409
     assert person.open("/console/").url == "/console/"
 
 
@@ -141,7 +133,7 @@ def test_p82_no_answer_is_kept_by_a_browser_or_a_proxy_and_none_is_another_perso
 
 def test_p83_what_is_no_form_of_ours_is_refused_in_words(desk, browse):
     person = browse("admin")
-    token = person.open("/console/account").form("/console/sign-out").fields[0][1]
+    token = person.open("/console/account").token
     sign_out = f"form_token={token}"
     part = f'--x\r\nContent-Disposition: form-data; name="form_token"\r\n\r\n{token}\r\n--x--'
     bodies = [
@@ -163,7 +155,7 @@ def test_p83_what_is_no_form_of_ours_is_refused_in_words(desk, browse):
 
 def test_p83_no_method_stands_for_another(desk, browse):
     person = browse("admin")
-    token = person.open("/console/account").form("/console/sign-out").fields[0][1]
+    token = person.open("/console/account").token
     over = {**SAME_SITE, "X-HTTP-Method-Override": "POST", "Content-Type": FORM}
     body = f"form_token={token}&_method=POST"
     for method in ("HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "X"):
@@ -182,7 +174,6 @@ def test_p83_no_field_and_no_query_ends_in_an_error_of_ours(funded, browse):
     psbt_id = ok(desk.propose(10_000))["psbt_id"]
     ids = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], "psbt_id": psbt_id}
     person.open("/console/account")
-    token = person.form("/console/sign-out").fields[0][1]
     desk.world.platform.services.rates.take = lambda *_args, **_named: None
     wrong = []
     for row in ROWS:
@@ -194,8 +185,8 @@ def test_p83_no_field_and_no_query_ends_in_an_error_of_ours(funded, browse):
             if row.method == "GET":
                 answer = person.http.get(path, params=given)
             else:
-                sent = {**given, "form_token": token, "confirmed": "yes", "step_password": PASSWORD}
-                answer = person.http.post(path, data=sent, headers=SAME_SITE)
+                sure = {"confirmed": "yes", "step_password": PASSWORD}
+                answer = person.post(path, **given | sure)
             if answer.status_code >= 500 or any(name not in answer.headers for name in HEADERS):
                 wrong.append(f"{row.method} {row.path} answers {answer.status_code} to {text[:8]!r}")
     assert wrong == []

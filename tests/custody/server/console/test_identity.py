@@ -2,7 +2,6 @@
 answer is taken (P76), and what is left when it ends or where members have to use it (P77).
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from custody.schemas.auth import REFRESH_COOKIE
 from custody.schemas.call import Auth, Call, PermissionName, Way
 from custody.schemas.calls import CALLS
 from custody.server.calls import make_in_parts
-from custody.server.console.application import ROOT, ROWS
+from custody.server.console.application import ROWS
 from custody.server.console.proposals import CHANGES
 from custody.server.console.table import route
 from custody.server.errors import Invalid, RateLimited
@@ -34,7 +33,8 @@ from multisig import Sats
 from tests.custody.spec.samples import sample
 from tests.custody.spec.staging import SAID
 from tests.support.asgi import asgi_client
-from tests.support.console import SAME_SITE, Visitor
+from tests.support.console import Visitor
+from tests.support.console_rows import path_of
 from tests.support.custody import ok, refused
 from tests.support.identity import CLIENT_ID, CLIENT_SECRET, HOST, Scripted, scripted
 from tests.support.platform import PASSWORD, As, World, key_offer, open_world, seed
@@ -260,8 +260,7 @@ PROPOSING = frozenset(
 def test_p73_without_its_members_own_proof_it_proposes_and_no_more(acme):
     """The whole table of the console, by an owner: no form but those above acts."""
     acme.link(ADMIN, "owner at login")
-    person, acted = acme.through("owner at login"), []
-    token = _token(person)
+    person, acted = acme.through("owner at login").open("/console/w/1/leave"), []
 
     def act(page):
         acted.append(page.request.url.path)
@@ -272,8 +271,7 @@ def test_p73_without_its_members_own_proof_it_proposes_and_no_more(acme):
     mounted.router.routes[:0] = [route(replace(row, view=act, again=None, review=None)) for row in rows]
     done = set()
     for row in rows:
-        path = ROOT + re.sub(r"{\w+(:int)?}", "1", row.path)
-        person.http.post(path, data={"form_token": token, "confirmed": "yes"}, headers=SAME_SITE)
+        person.post(path_of(row), confirmed="yes")
         if acted:
             done.add(row.path.removeprefix(WORKSPACE))
             acted.clear()
@@ -300,29 +298,16 @@ def test_p73_its_session_reaches_its_organisation_and_nothing_else(acme, monkeyp
     shown = str(ok(calls.get("/api/v1/get-user-info")))
     assert "Acme" in shown
     assert "Umbrella" not in shown
+    person.open("/console/w/1/leave")
+    filled = {"confirmed": "yes", "workspace_id": "2", "step_password": PASSWORD}
     for row in ROWS:
         if row.is_open or row.path in {"/", "/sign-out"}:
             continue
-        path = ROOT + re.sub(r"{\w+(:int)?}", "1", row.path.replace("{workspace_id:int}", "2"))
-        status = person.http.get(path).status_code if row.method == "GET" else _sent(person, path)
-        if status not in {403, 404}:
-            wrong.append((row.path, status))
+        path = path_of(row, workspace_id=2)
+        answer = person.http.get(path) if row.method == "GET" else person.post(path, **filled)
+        if answer.status_code not in {403, 404}:
+            wrong.append((row.path, answer.status_code))
     assert wrong == []
-
-
-def _sent(person: Visitor, path: str) -> int:
-    filled = {
-        "confirmed": "yes",
-        "workspace_id": "2",
-        "step_password": PASSWORD,
-        "form_token": _token(person),
-    }
-    answer = person.http.post(path, data=filled, headers={"Sec-Fetch-Site": "same-origin"})
-    return answer.status_code
-
-
-def _token(person: Visitor) -> str:
-    return re.findall(r'name="form_token" value="([0-9a-f]+)"', person.open("/console/w/1/leave").html)[0]
 
 
 class TestAnswers:

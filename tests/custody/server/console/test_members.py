@@ -1,14 +1,8 @@
 """Members by the console: invited, given another role, removed; the last administrator stays."""
 
-import pytest
 from sqlalchemy import update
 
 from custody.server.store.models import KeyRow, UserRow
-
-
-@pytest.fixture
-def here(desk):
-    return f"/console/w/{desk.workspace_id}/members"
 
 
 def test_the_list_shows_what_an_address_that_looks_like_another_one_hides(desk, browse, here):
@@ -16,14 +10,14 @@ def test_the_list_shows_what_an_address_that_looks_like_another_one_hides(desk, 
     mallory = update(UserRow).where(UserRow.email == "mallory@example.org")
     with desk.world.platform.services.store.write() as db:
         db.execute(mallory.values(email="al\u200bice@example.org"))
-    person = browse("admin").open(here)
+    person = browse("admin").open(f"{here}/members")
     assert ["alice@example.org", "Signer", "active", "1 Mar 2026, 12:00 UTC"] in person.rows
     assert "admin@example.org you" in person.rows[0]
     assert "al·ice@example.org" in [row[0] for row in person.rows]
 
 
 def test_who_is_needed_by_a_vault_is_removed_where_it_is_forced(desk, browse, here):
-    bob = f"{here}/{desk.user_ids['bob']}"
+    bob = f"{here}/members/{desk.user_ids['bob']}"
     with desk.world.platform.services.store.write() as db:
         carol = KeyRow.user_id == desk.user_ids["carol"]
         db.execute(update(KeyRow).where(carol).values(status="revoked", revoked_reason="lost"))
@@ -35,17 +29,17 @@ def test_who_is_needed_by_a_vault_is_removed_where_it_is_forced(desk, browse, he
     assert "bob@example.org" not in person.words
 
 
-def test_a_member_leaves_without_any_right_over_members_and_the_last_administrator_does_not(browse, desk):
-    leave = f"/console/w/{desk.workspace_id}/leave"
+def test_a_member_leaves_without_any_right_over_members_and_the_last_administrator_does_not(browse, here):
+    leave = f"{here}/leave"
     person = browse("admin").open(leave).send(leave).confirm(leave, status=409)
     assert person.page.all("div", **{"data-code": "LAST_ADMIN"})
-    person = browse("carol").open(f"/console/w/{desk.workspace_id}/")
+    person = browse("carol").open(f"{here}/")
     person.open(person.link("Leave this workspace")).send(leave, force="yes").confirm(leave)
     assert "You are in no workspace yet." in person.words
 
 
 def test_a_colleague_of_another_workspace_is_added(desk, browse, here):
-    place = f"/console/w/{desk.workspace_id}/workspace"
+    place = f"{here}/workspace"
     person = browse("admin").open(place)
     person.send(f"{place}/new", new_name="Second", network="testnet").confirm(f"{place}/new")
     other = person.url.rstrip("/")

@@ -2,15 +2,13 @@
 console's own table.
 """
 
-import re
-
 import pytest
 
 from custody.schemas.call import PermissionName
 from custody.server.console.application import ROOT, ROWS
 from custody.server.console.table import Row
 from tests.support.console import forms_of
-from tests.support.console_rows import calls_of, row_of, walk
+from tests.support.console_rows import calls_of, path_of, row_of, walk
 from tests.support.examples import drawn
 from tests.support.platform import PASSWORD
 from tests.support.staff import add_someone
@@ -65,17 +63,11 @@ def test_p84_no_page_shows_what_would_be_refused(desk, person, held):
 def test_p84_each_form_is_refused_without_its_permission(desk, person, held):
     chain = f"workspace:{desk.workspace_id}"
     person.open("/console/account")
-    token = person.form("/console/sign-out").fields[0][1]
     before, wrong = desk.world.audit_actions(chain), []
     for row in FORMS:
         if may(row, held):
             continue
-        path = ROOT + re.sub(
-            r"{\w+(:int)?}", "1", row.path.replace("{workspace_id:int}", str(desk.workspace_id))
-        )
-        answer = person.http.post(
-            path, data={"form_token": token, **FILLED}, headers={"Sec-Fetch-Site": "same-origin"}
-        )
+        answer = person.post(path_of(row, workspace_id=desk.workspace_id), **FILLED)
         if not 400 <= answer.status_code < 500:
             wrong.append(f"{row.path} answers {answer.status_code}")
     done = [

@@ -1,14 +1,7 @@
 """Programs by the console: their accounts, secrets shown once, and webhooks with their deliveries."""
 
-import pytest
-
 from tests.support.custody import ok
 from tests.support.platform import As
-
-
-@pytest.fixture
-def here(desk):
-    return f"/console/w/{desk.workspace_id}"
 
 
 def test_a_program_gets_its_secret_and_a_wrong_network_is_told_beside_its_field(desk, browse, here):

@@ -2,12 +2,9 @@
 
 import pytest
 
-from custody.schemas.asset_tokens import CallStatus
 from custody.server.store.models import AddressBookEntryRow, ContractRow
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.token_desk import BOB, EVE, TokenDesk
-
-PENDING, STALLED, BROADCASTING, CONFIRMED, FAILED = CallStatus
 
 
 @pytest.fixture
@@ -18,18 +15,14 @@ def tokens(desk) -> TokenDesk:
 
 
 @pytest.fixture
-def path(desk) -> str:
-    return f"/console/w/{desk.workspace_id}/tokens"
+def path(here) -> str:
+    return f"{here}/tokens"
 
 
 TYPED = {
-    "token_name": "Gold of the House",
-    "ticker": "gold",
-    "icon": "",
-    "decimals_num": "2",
-    "total_supply": "1,000",
-    "max_supply": "5000.50",
-}
+    "token_name": "Gold of the House", "ticker": "gold", "icon": "", "decimals_num": "2",
+    "total_supply": "1,000", "max_supply": "5000.50",
+}  # fmt: skip
 
 
 def test_a_token_is_made_started_and_called_in_words(desk, tokens, browse, path):

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.support.browser import (
     FOLLOW_SHIFTS,
@@ -25,6 +25,10 @@ from tests.support.custody import Desk
 from tests.support.examples import drawn
 
 __all__ = ["browser", "chromium"]
+
+
+def heading(page: Page, words: str) -> None:
+    expect(page.get_by_role("heading", level=1, name=words)).to_be_visible()
 
 
 @dataclass

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Page, expect
 
 from custody.server.sign_in.identity_providers import CALLBACK
-from tests.custody.server.console.browser.conftest import Window
+from tests.custody.server.console.browser.conftest import Window, heading
 from tests.support.console import served_app
 from tests.support.identity import CLIENT_ID, CLIENT_SECRET
 from tests.support.platform import PASSWORD, open_world
@@ -17,10 +17,6 @@ from tests.support.real_provider import HOST, authority, running
 BOB = "bob@example.org"
 # The provider's own pages would have their letters from there; nothing is fetched.
 FONTS = "https://fonts.googleapis.com/"
-
-
-def heading(page: Page, words: str) -> None:
-    expect(page.get_by_role("heading", level=1, name=words)).to_be_visible()
 
 
 def prove(page: Page, action: str) -> None:

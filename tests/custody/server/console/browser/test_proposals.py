@@ -1,13 +1,10 @@
 """A payment in a browser: typed, reviewed, proposed, and followed to its confirmation while others sign."""
 
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Route, expect
 
+from tests.custody.server.console.browser.conftest import heading
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.replacing import made
-
-
-def heading(page: Page, words: str) -> None:
-    expect(page.get_by_role("heading", level=1, name=words)).to_be_visible()
 
 
 def test_a_payment_from_its_form_to_its_confirmation(window):

@@ -1,10 +1,8 @@
 """A vault in a browser: made, looked at and paid, with what axe finds at both widths."""
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-
-def heading(page: Page, words: str) -> None:
-    expect(page.get_by_role("heading", level=1, name=words)).to_be_visible()
+from tests.custody.server.console.browser.conftest import heading
 
 
 def test_a_treasurer_makes_a_vault_and_sees_what_comes(window):
