@@ -2,13 +2,15 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 
-from device_simulators.panel import refuse_all
+from device_simulators.panel import Script, approve_all, refuse_all
 from multisig import (
     CHANGE,
     RECEIVE,
     ChangeTo,
     Network,
+    Policy,
     Psbt,
     TxOut,
     Vault,
@@ -25,149 +27,116 @@ from tests.conformance.makes import NAME, VAULT
 from tests.conformance.rigs import ACCOUNT, NETWORK
 from tests.conformance.stage import SIGNED, Played, Player, Stage
 
-_MAINNET_VAULT = rigs.make_vault(network=Network.MAINNET)
-_MESSAGE_PATH = ACCOUNT / "0/0"
+MAINNET_VAULT = rigs.make_vault(network=Network.MAINNET)
+OTHER_QUORUM = Vault(NETWORK, 1, VAULT.cosigners)
 # Longer than a Coldcard takes; and than a Trezor takes.
 LONG, TOO_LONG = "a" * 241, "a" * 1025
 
-
-# -- reading -------------------------------------------------------------------------------------------------
-
-
-async def found(stage: Stage) -> Played:
-    return await stage.play(stage.bridge.refresh())
+Operation = Callable[[Stage], Awaitable[object]]
+Strike = Callable[[Stage], Awaitable[object]]
 
 
-async def key(stage: Stage) -> Played:
-    return await stage.play(stage.bridge.xpub(stage.device.id, ACCOUNT))
+# -- how it is done ------------------------------------------------------------------------------------------
 
 
-async def key_elsewhere(stage: Stage) -> Played:
-    path = multisig_account_path(Network.MAINNET)
-    return await stage.play(stage.bridge.xpub(stage.device.id, path))
+def doing(
+    operation: Operation,
+    script: Script = approve_all,
+    *,
+    enrolled: bool = False,
+    strike: Strike | None = None,
+    answer: str = "answered",
+    **values: str,
+) -> Player:
+    """Once, with this person at the buttons; `strike` while its first question waits. `enrolled`: the device
+    knows the vault. `values`: more of the placeholders.
+    """
+
+    async def play(stage: Stage) -> Played:
+        stage.values |= values
+        if enrolled:
+            await stage.enrol()
+        if strike is not None:
+            return await stage.struck(operation(stage), partial(strike, stage), answer=answer)
+        return await stage.play(operation(stage), script, answer=answer)
+
+    return play
 
 
-async def enrol_elsewhere(stage: Stage) -> Played:
-    return await stage.play(_enrolling(stage, _MAINNET_VAULT))
+def at_each_screen(
+    operation: Operation, strike: Strike, recover: Strike | None = None, *, enrolled: bool = False
+) -> Player:
+    async def play(stage: Stage) -> list[Played]:
+        if enrolled:
+            await stage.enrol()
+        again = None if recover is None else partial(recover, stage)
+        return await stage.at_each_screen(partial(operation, stage), partial(strike, stage), again)
+
+    return play
 
 
-async def sign_elsewhere(stage: Stage) -> Played:
-    return await stage.play(stage.sign(policy=_MAINNET_VAULT), answer=SIGNED)
+# -- what is done --------------------------------------------------------------------------------------------
 
 
-async def keys(stage: Stage) -> Played:
+def found(stage: Stage) -> Awaitable[object]:
+    return stage.bridge.refresh()
+
+
+def key(network: Network = NETWORK) -> Operation:
+    return lambda stage: stage.bridge.xpub(stage.device.id, multisig_account_path(network))
+
+
+def keys(stage: Stage) -> Awaitable[object]:
     paths = [
         make(NETWORK, number) for number in range(8) for make in (multisig_account_path, profile_account_path)
     ]
-    return await stage.play(stage.bridge.xpubs(stage.device.id, paths))
+    return stage.bridge.xpubs(stage.device.id, paths)
 
 
-# -- enrolment -----------------------------------------------------------------------------------------------
-
-
-def _enrolling(stage: Stage, vault: Vault = VAULT) -> Awaitable[None]:
-    return stage.bridge.enrol(stage.device.id, vault, NAME)
-
-
-async def enrol_vault(stage: Stage) -> Played:
-    return await stage.play(_enrolling(stage))
-
-
-async def enrol_known(stage: Stage) -> Played:
-    await stage.enrol()
-    return await stage.play(_enrolling(stage))
-
-
-async def enrol_refused(stage: Stage) -> Played:
-    return await stage.play(_enrolling(stage), refuse_all)
+def enrolling(vault: Vault = VAULT) -> Operation:
+    return lambda stage: stage.bridge.enrol(stage.device.id, vault, NAME)
 
 
 async def enrol_after_refusal(stage: Stage) -> Played:
-    await stage.play(_enrolling(stage), refuse_all)
-    return await stage.play(_enrolling(stage))
+    await doing(enrolling(), refuse_all)(stage)
+    return await doing(enrolling())(stage)
 
 
-async def enrol_same_name(stage: Stage) -> Played:
-    await stage.enrol()
-    return await stage.play(_enrolling(stage, Vault(NETWORK, 1, VAULT.cosigners)))
-
-
-async def enrol_cancelled(stage: Stage) -> Played:
-    return await stage.struck(_enrolling(stage), stage.cancel)
-
-
-async def enrol_unplugged(stage: Stage) -> Played:
-    return await stage.struck(_enrolling(stage), stage.rig.unplug)
-
-
-# -- addresses -----------------------------------------------------------------------------------------------
-
-
-def _showing(stage: Stage) -> Awaitable[str]:
+def showing(stage: Stage) -> Awaitable[str]:
     return stage.bridge.show_address(stage.device.id, VAULT, RECEIVE, 0)
 
 
-async def address(stage: Stage) -> Played:
-    await stage.enrol()
-    return await stage.play(_showing(stage))
-
-
-async def address_refused(stage: Stage) -> Played:
-    await stage.enrol()
-    return await stage.play(_showing(stage), refuse_all)
-
-
-async def address_cancelled(stage: Stage) -> Played:
-    await stage.enrol()
-    return await stage.struck(_showing(stage), stage.cancel)
-
-
-async def address_unknown(stage: Stage) -> Played:
-    return await stage.play(_showing(stage))
-
-
-async def address_profile(stage: Stage) -> Played:
+def showing_profile(stage: Stage) -> Awaitable[str]:
     profile = stage.rig.profile
     stage.values["address"] = profile.address(RECEIVE, 3)
-    return await stage.play(stage.bridge.show_address(stage.device.id, profile, RECEIVE, 3))
+    return stage.bridge.show_address(stage.device.id, profile, RECEIVE, 3)
 
 
-# -- messages ------------------------------------------------------------------------------------------------
+def proving(text: str = "I am here") -> Operation:
+    return lambda stage: stage.bridge.sign_message(stage.device.id, text, ACCOUNT / "0/0")
 
 
 def message(text: str) -> Player:
-    async def play(stage: Stage) -> Played:
-        stage.values["text"] = text
-        return await stage.play(_proving(stage, text), answer=SIGNED)
-
-    return play
+    return doing(proving(text), answer=SIGNED, text=text)
 
 
-def _proving(stage: Stage, text: str = "I am here") -> Awaitable[bytes]:
-    return stage.bridge.sign_message(stage.device.id, text, _MESSAGE_PATH)
+def signing(policy: Policy = VAULT) -> Operation:
+    return lambda stage: stage.sign(policy=policy)
 
 
-async def message_refused(stage: Stage) -> list[Played]:
-    return await stage.at_each_screen(lambda: _proving(stage), stage.press_no)
+def signing_profile(stage: Stage) -> Awaitable[Psbt]:
+    return stage.sign(policy=stage.rig.profile)
 
 
-async def message_cancelled(stage: Stage) -> list[Played]:
-    return await stage.at_each_screen(lambda: _proving(stage), stage.cancel)
-
-
-# -- transactions --------------------------------------------------------------------------------------------
-
-
-def signing_of(make_psbt: Callable[[], Psbt]) -> Player:
-    async def play(stage: Stage) -> Played:
-        await stage.enrol()
-        return await stage.play(stage.sign(make_psbt()), answer=SIGNED)
-
-    return play
+def signing_of(make_psbt: Callable[[], Psbt], **values: str) -> Player:
+    return doing(lambda stage: stage.sign(make_psbt()), enrolled=True, answer=SIGNED, **values)
 
 
 def spend(inputs: int, **how: int) -> Player:
     return signing_of(lambda: payments.make_spend(VAULT, n_inputs=inputs, **how))
+
+
+# -- transactions --------------------------------------------------------------------------------------------
 
 
 def _pay_to(*outputs: TxOut | ChangeTo) -> Psbt:
@@ -178,12 +147,8 @@ def _pay_to(*outputs: TxOut | ChangeTo) -> Psbt:
 def op_return(size: int) -> Player:
     data = bytes(range(128, 128 + size))
     note, change = TxOut(sats(0), op_return_script(data)), ChangeTo(sats(49_000), CHANGE, 7)
-
-    async def play(stage: Stage) -> Played:
-        stage.values |= {"data": data.hex(), "DATA": data.hex().upper()}
-        return await signing_of(lambda: _pay_to(payments.pay(50_000), note, change))(stage)
-
-    return play
+    shown = {"data": data.hex(), "DATA": data.hex().upper()}
+    return signing_of(lambda: _pay_to(payments.pay(50_000), note, change), **shown)
 
 
 def self_transfer() -> Psbt:
@@ -192,6 +157,10 @@ def self_transfer() -> Psbt:
 
 def two_payments() -> Psbt:
     return _pay_to(payments.pay(50_000), payments.pay(20_000, "baker"), ChangeTo(sats(29_000), CHANGE, 7))
+
+
+def two_payments_shown() -> Player:
+    return signing_of(two_payments, payee2=encode_address(payments.foreign_script("baker"), NETWORK))
 
 
 def lock_time_without_effect() -> Psbt:
@@ -209,16 +178,3 @@ def large() -> Psbt:
     """About 100 kB, nearly all of it previous transactions."""
     coins = [payments.fund(VAULT, 100_000, index=index, outputs=300) for index in range(10)]
     return build_psbt(VAULT, coins, [payments.pay(50_000), ChangeTo(sats(949_000), CHANGE, 7)], 0)
-
-
-async def two_payments_shown(stage: Stage) -> Played:
-    stage.values["payee2"] = encode_address(payments.foreign_script("baker"), NETWORK)
-    return await signing_of(two_payments)(stage)
-
-
-async def sign_profile(stage: Stage) -> Played:
-    return await stage.play(stage.sign(policy=stage.rig.profile), answer=SIGNED)
-
-
-async def sign_unknown(stage: Stage) -> Played:
-    return await stage.play(stage.sign(), answer=SIGNED)

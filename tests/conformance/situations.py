@@ -9,11 +9,13 @@ from pathlib import Path
 from device_simulators.panel import refuse_all
 from multisig import Network
 from tests.conformance import everyday, makes, remote, rigs, trouble
+from tests.conformance.everyday import at_each_screen, doing, enrolling, proving, showing
 from tests.conformance.makes import Make
 from tests.conformance.rigs import NETWORK
-from tests.conformance.stage import Played, Player, Stage
+from tests.conformance.stage import SIGNED, Played, Player, Stage
 from tests.conformance.transcripts import Transcript
 
+MAINNET = Network.MAINNET
 # Seconds in which a busy machine does what a virtual device has to work at; none of it is waited for where it
 # is done.
 _LONG_WORK = 120.0
@@ -61,54 +63,70 @@ class Situation:
 
 
 SITUATIONS: dict[str, Situation] = {
-    "found": Situation("plugged in, and asked who it is", everyday.found),
-    "key": Situation("the key of a vault's account", everyday.key),
-    "keys": Situation("sixteen keys in one conversation", everyday.keys),
+    "found": Situation("plugged in, and asked who it is", doing(everyday.found)),
+    "key": Situation("the key of a vault's account", doing(everyday.key())),
+    "keys": Situation("sixteen keys in one conversation", doing(everyday.keys)),
     "key-other-network": Situation(
-        "a mainnet key of a device for test networks", everyday.key_elsewhere, network=Network.MAINNET
+        "a mainnet key of a device for test networks", doing(everyday.key(MAINNET)), network=MAINNET
     ),
     "enrol-other-network": Situation(
         "a mainnet vault enrolled on a device for test networks",
-        everyday.enrol_elsewhere,
+        doing(enrolling(everyday.MAINNET_VAULT)),
         _if_it_enrols,
-        network=Network.MAINNET,
+        network=MAINNET,
     ),
     "sign-other-network": Situation(
-        "a mainnet payment on a device for test networks", everyday.sign_elsewhere, network=Network.MAINNET
+        "a mainnet payment on a device for test networks",
+        doing(everyday.signing(everyday.MAINNET_VAULT), answer=SIGNED),
+        network=MAINNET,
     ),
-    "enrol": Situation("a vault is enrolled", everyday.enrol_vault),
-    "enrol-known": Situation("a vault that is enrolled already", everyday.enrol_known),
-    "enrol-refused": Situation("the person refuses a vault", everyday.enrol_refused, _if_it_enrols),
+    "enrol": Situation("a vault is enrolled", doing(enrolling())),
+    "enrol-known": Situation("a vault that is enrolled already", doing(enrolling(), enrolled=True)),
+    "enrol-refused": Situation("the person refuses a vault", doing(enrolling(), refuse_all), _if_it_enrols),
     "enrol-after-refusal": Situation(
         "a vault asked for again at once after a refusal", everyday.enrol_after_refusal, _if_it_enrols
     ),
-    "enrol-same-name": Situation("another vault of the same name", everyday.enrol_same_name, _if_it_enrols),
-    "enrol-cancelled": Situation("an enrolment is cancelled", everyday.enrol_cancelled, _if_it_enrols),
-    "enrol-unplugged": Situation("unplugged during an enrolment", everyday.enrol_unplugged, _if_it_enrols),
-    "address": Situation("a vault's address", everyday.address),
-    "address-profile": Situation("a profile's address", everyday.address_profile),
-    "address-refused": Situation(
-        "the person says that it is another address", everyday.address_refused, person=2.0
+    "enrol-same-name": Situation(
+        "another vault of the same name",
+        doing(enrolling(everyday.OTHER_QUORUM), enrolled=True),
+        _if_it_enrols,
     ),
-    "address-cancelled": Situation("cancelled while an address is shown", everyday.address_cancelled),
+    "enrol-cancelled": Situation(
+        "an enrolment is cancelled", doing(enrolling(), strike=Stage.cancel), _if_it_enrols
+    ),
+    "enrol-unplugged": Situation(
+        "unplugged during an enrolment", doing(enrolling(), strike=Stage.unplug), _if_it_enrols
+    ),
+    "address": Situation("a vault's address", doing(showing, enrolled=True)),
+    "address-profile": Situation("a profile's address", doing(everyday.showing_profile)),
+    "address-refused": Situation(
+        "the person says that it is another address", doing(showing, refuse_all, enrolled=True), person=2.0
+    ),
+    "address-cancelled": Situation(
+        "cancelled while an address is shown", doing(showing, enrolled=True, strike=Stage.cancel)
+    ),
     "address-unknown": Situation(
-        "an address of a vault that was not enrolled", everyday.address_unknown, _if_it_enrols
+        "an address of a vault that was not enrolled", doing(showing), _if_it_enrols
     ),
     "message": Situation("a message", everyday.message("I am here")),
     "message-unicode": Situation("a message that is not ASCII", everyday.message("Grüße")),
     "message-241": Situation("a message of 241 bytes", everyday.message(everyday.LONG)),
     "message-1025": Situation("a message of 1,025 bytes", everyday.message(everyday.TOO_LONG)),
-    "message-refused": Situation("a message refused at each screen", everyday.message_refused),
-    "message-cancelled": Situation("a message cancelled at each screen", everyday.message_cancelled),
+    "message-refused": Situation(
+        "a message refused at each screen", at_each_screen(proving(), Stage.press_no)
+    ),
+    "message-cancelled": Situation(
+        "a message cancelled at each screen", at_each_screen(proving(), Stage.cancel)
+    ),
     "sign-1": Situation("a payment of 1 input", everyday.spend(1)),
     "sign-10": Situation("a payment of 10 inputs", everyday.spend(10)),
     "sign-50": Situation("a payment of 50 inputs", everyday.spend(50), person=_LONG_WORK),
     "sign-513": Situation("a payment of 513 inputs", everyday.spend(513), person=_LONG_WORK),
-    "sign-two-payments": Situation("two payments", everyday.two_payments_shown),
+    "sign-two-payments": Situation("two payments", everyday.two_payments_shown()),
     "sign-self": Situation("everything to the vault itself", everyday.signing_of(everyday.self_transfer)),
-    "sign-profile": Situation("a payment of a profile", everyday.sign_profile),
+    "sign-profile": Situation("a payment of a profile", doing(everyday.signing_profile, answer=SIGNED)),
     "sign-unknown": Situation(
-        "a payment of a vault that was not enrolled", everyday.sign_unknown, _if_it_enrols
+        "a payment of a vault that was not enrolled", doing(Stage.sign, answer=SIGNED), _if_it_enrols
     ),
     "sign-large": Situation(
         "100 kB of previous transactions", everyday.signing_of(everyday.large), person=_LONG_WORK
@@ -125,10 +143,20 @@ SITUATIONS: dict[str, Situation] = {
     "lock-time-final": Situation(
         "a lock time without effect", everyday.signing_of(everyday.lock_time_without_effect)
     ),
-    "sign-refused": Situation("a payment refused at each screen", trouble.sign_refused),
-    "sign-cancelled": Situation("a payment cancelled at each screen", trouble.sign_cancelled),
-    "sign-unplugged": Situation("unplugged at each screen of a payment", trouble.sign_unplugged),
-    "sign-killed": Situation("our worker killed at each screen of a payment", trouble.sign_killed),
+    "sign-refused": Situation(
+        "a payment refused at each screen", at_each_screen(Stage.sign, Stage.press_no, enrolled=True)
+    ),
+    "sign-cancelled": Situation(
+        "a payment cancelled at each screen", at_each_screen(Stage.sign, Stage.cancel, enrolled=True)
+    ),
+    "sign-unplugged": Situation(
+        "unplugged at each screen of a payment",
+        at_each_screen(Stage.sign, Stage.unplug, Stage.mend, enrolled=True),
+    ),
+    "sign-killed": Situation(
+        "our worker killed at each screen of a payment",
+        at_each_screen(Stage.sign, Stage.kill, enrolled=True),
+    ),
     "late-yes-killed": Situation(
         "our worker killed, then the person says yes, then the same payment again",
         trouble.answered_late(Stage.kill),
@@ -147,12 +175,16 @@ SITUATIONS: dict[str, Situation] = {
         trouble.left_open(everyday.two_payments),
         person=2.0,
     ),
-    "sign-unanswered": Situation("no button is pressed", trouble.unanswered, person=0.7),
+    "sign-unanswered": Situation(
+        "no button is pressed", doing(Stage.sign, enrolled=True, strike=trouble.nothing), person=0.7
+    ),
     "second-before": Situation(
         "another program has used it since", trouble.used_before, work=_SOON, person=_SOON
     ),
     "second-asked": Situation(
-        "another program uses it while the person is asked", trouble.used_while_asked, person=12.0
+        "another program uses it while the person is asked",
+        doing(Stage.sign, enrolled=True, strike=trouble.use_it, answer=SIGNED),
+        person=12.0,
     ),
     "second-working": Situation(
         "another program uses it while it works", trouble.used_while_working, work=_SOON, person=_SOON

@@ -56,6 +56,12 @@ class Stage:
     async def cancel(self) -> None:
         await self.bridge.cancel(self.device.id)
 
+    async def unplug(self) -> None:
+        await self.rig.unplug()
+
+    async def mend(self) -> None:
+        await self.rig.mend()
+
     async def kill(self) -> None:
         self.rig.workers[-1].kill()
 

@@ -7,36 +7,9 @@ from functools import partial
 from device_simulators.panel import Script, approve_all
 from firmware_bridge import BridgeError, Busy
 from multisig import Psbt
-from tests.conformance import makes, payments, rigs, second_program
+from tests.conformance import everyday, makes, payments, rigs, second_program
 from tests.conformance.makes import VAULT, Person
-from tests.conformance.rigs import ACCOUNT
 from tests.conformance.stage import SIGNED, Played, Player, Stage
-
-# -- what goes wrong -----------------------------------------------------------------------------------------
-
-
-async def _nothing() -> None:
-    """No button is pressed."""
-
-
-async def sign_refused(stage: Stage) -> list[Played]:
-    await stage.enrol()
-    return await stage.at_each_screen(stage.sign, stage.press_no)
-
-
-async def sign_cancelled(stage: Stage) -> list[Played]:
-    await stage.enrol()
-    return await stage.at_each_screen(stage.sign, stage.cancel)
-
-
-async def sign_unplugged(stage: Stage) -> list[Played]:
-    await stage.enrol()
-    return await stage.at_each_screen(stage.sign, stage.rig.unplug, stage.rig.mend)
-
-
-async def sign_killed(stage: Stage) -> list[Played]:
-    await stage.enrol()
-    return await stage.at_each_screen(stage.sign, stage.kill)
 
 
 def answered_late(strike: Callable[[Stage], Awaitable[None]]) -> Player:
@@ -80,9 +53,8 @@ def one_input() -> Psbt:
     return payments.make_spend(VAULT, n_inputs=1)
 
 
-async def unanswered(stage: Stage) -> Played:
-    await stage.enrol()
-    return await stage.struck(stage.sign(), _nothing)
+async def nothing(_stage: Stage) -> None:
+    """No button is pressed."""
 
 
 async def used_before(stage: Stage) -> Played:
@@ -91,13 +63,10 @@ async def used_before(stage: Stage) -> Played:
     return await stage.play(stage.sign(), answer=SIGNED)
 
 
-async def used_while_asked(stage: Stage) -> Played:
-    async def strike() -> None:
-        await second_program.grab_while_asked(stage.rig)
-        makes.settle(stage.rig)
-
-    await stage.enrol()
-    return await stage.struck(stage.sign(), strike, answer=SIGNED)
+async def use_it(stage: Stage) -> None:
+    """Another program does; then the person says yes."""
+    await second_program.grab_while_asked(stage.rig)
+    makes.settle(stage.rig)
 
 
 async def used_while_working(stage: Stage) -> Played:
@@ -106,31 +75,29 @@ async def used_while_working(stage: Stage) -> Played:
     await stage.enrol()
     signing = stage.sign(payments.make_spend(VAULT, n_inputs=50), on_progress=lambda _note: begun.set())
     async with (
-        second_program.started(stage.rig) as use_it,
+        second_program.started(stage.rig) as use,
         rigs.running(stage.play(signing, answer=SIGNED)) as playing,
     ):
         async with asyncio.timeout(rigs.QUICK.person):
             await begun.wait()
-        await use_it(working=True)
+        await use(working=True)
         return await playing
 
 
-# -- locks ---------------------------------------------------------------------------------------------------
-
-
-async def locked(stage: Stage) -> Played:
+async def lock(stage: Stage) -> None:
+    """And the person says yes."""
     stage.rig.device.lock()
-    return await stage.play(stage.bridge.xpub(stage.device.id, ACCOUNT))
+    makes.settle(stage.rig)
 
 
-async def locked_while_asked(stage: Stage) -> Played:
-    async def strike() -> None:
-        stage.rig.device.lock()
-        makes.settle(stage.rig)
+def locked(stage: Stage) -> Awaitable[Played]:
+    stage.rig.device.lock()
+    return everyday.doing(everyday.key())(stage)
 
+
+def locked_while_asked(stage: Stage) -> Awaitable[Played]:
     stage.rig.device.unlock()
-    await stage.enrol()
-    return await stage.struck(stage.sign(), strike, answer=SIGNED)
+    return everyday.doing(Stage.sign, enrolled=True, strike=lock, answer=SIGNED)(stage)
 
 
 def unlocked(script: Script = approve_all, **answers: str) -> Player:
