@@ -2,15 +2,13 @@
 and a wallet.
 """
 
-import contextlib
 import socketserver
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from noise.connection import Keypair, NoiseConnection
 
-from firmware_bridge.model import Endpoint, Family
-from tests.support.background import answering
+from firmware_bridge.model import Family
 from tests.support.bitbox02_wallet import Wallet
 
 _PROTOCOL = b"Noise_XX_25519_ChaChaPoly_SHA256"
@@ -21,12 +19,43 @@ _NEW, _RETRY, _CANCEL, _INFO = 0x00, 0x01, 0x02, ord("i")
 _OK, _NO = b"\x00", b"\x01"
 
 
+class Handler(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        while (packet := self._packet()) is not None:
+            channel, data = packet
+            answer = self.server.peer.packet(data)
+            if answer is None:
+                return
+            for report in _reports(channel, answer):
+                self.request.sendall(report)
+
+    def _packet(self) -> tuple[bytes, bytes] | None:
+        first = self._report()
+        if first is None:
+            return None
+        size, data = int.from_bytes(first[5:7]), first[7:]
+        while len(data) < size:
+            data += self._report()[5:]
+        return first[:4], data[:size]
+
+    def _report(self) -> bytes | None:
+        data = b""
+        while len(data) < _REPORT:
+            part = self.request.recv(_REPORT - len(data))
+            if not part:
+                return None
+            data += part
+        return data
+
+
 @dataclass
 class BitBox02Peer:
     """The device. What takes a person (`slow`) is answered only when the host has asked again
     `patience` times.
     """
 
+    handler = Handler
+    family = Family.BITBOX02
     wallet: Wallet
     version: str = "v9.23.0"
     platform: int = 0
@@ -124,50 +153,8 @@ class BitBox02Peer:
         return _OK + (b"\x00" if self._host == self.knows_host else b"\x01")
 
 
-class _Handler(socketserver.BaseRequestHandler):
-    def handle(self) -> None:
-        while (packet := self._packet()) is not None:
-            channel, data = packet
-            answer = self.server.peer.packet(data)
-            if answer is None:
-                return
-            for report in _reports(channel, answer):
-                self.request.sendall(report)
-
-    def _packet(self) -> tuple[bytes, bytes] | None:
-        first = self._report()
-        if first is None:
-            return None
-        size, data = int.from_bytes(first[5:7]), first[7:]
-        while len(data) < size:
-            data += self._report()[5:]
-        return first[:4], data[:size]
-
-    def _report(self) -> bytes | None:
-        data = b""
-        while len(data) < _REPORT:
-            part = self.request.recv(_REPORT - len(data))
-            if not part:
-                return None
-            data += part
-        return data
-
-
 def _reports(channel: bytes, data: bytes) -> Iterator[bytes]:
     head = channel + bytes([_COMMAND]) + len(data).to_bytes(2)
     yield (head + data[:_FIRST]).ljust(_REPORT, b"\xee")
     for number, start in enumerate(range(_FIRST, len(data), _NEXT)):
         yield (channel + bytes([number]) + data[start : start + _NEXT]).ljust(_REPORT, b"\xee")
-
-
-class _Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-
-
-@contextlib.contextmanager
-def plugged_in(peer: BitBox02Peer, port: int = 0) -> Iterator[Endpoint]:
-    server = _Server(("127.0.0.1", port), _Handler)
-    server.peer = peer
-    with answering(server) as at:
-        yield Endpoint(Family.BITBOX02, f"tcp:127.0.0.1:{at}")

@@ -83,62 +83,48 @@ class Wallet:
         try:
             response = getattr(self, f"_do_{kind}")(message)
         except Refusal as refusal:
-            response = hww.Response()
-            response.error.code, response.error.message = refusal.args
+            code, message = refusal.args
+            response = hww.Response(error={"code": code, "message": message})
         return response.SerializeToString()
 
     def _do_device_info(self, _message: Any) -> hww.Response:
-        response = hww.Response()
-        response.device_info.name = self.name
-        response.device_info.initialized = self.initialized
-        return response
+        return hww.Response(device_info={"name": self.name, "initialized": self.initialized})
 
     def _do_fingerprint(self, _message: Any) -> hww.Response:
-        response = hww.Response()
-        response.fingerprint.fingerprint = bytes(self.seed.fingerprint)
-        return response
+        return hww.Response(fingerprint={"fingerprint": bytes(self.seed.fingerprint)})
 
     def _do_btc_pub(self, message: Any) -> hww.Response:
         path, network = DerivationPath(tuple(message.keypath)), _NETWORKS[message.coin]
-        response = hww.Response()
-        if message.HasField("script_config"):
-            script, _code = self._scripts(message.script_config, path)
-            self._ask("address")
-            response.pub.pub = encode_address(script, network)
-        else:
-            response.pub.pub = str(self.seed.xpub(path, network))
-        return response
+        if not message.HasField("script_config"):
+            return hww.Response(pub={"pub": str(self.seed.xpub(path, network))})
+        script, _code = self._scripts(message.script_config, path)
+        self._ask("address")
+        return hww.Response(pub={"pub": encode_address(script, network)})
 
     def _do_is_script_config_registered(self, message: Any) -> hww.Response:
-        response = hww.Response()
         known = _identity(message.registration.script_config) in self.registered
-        response.btc.is_script_config_registered.is_registered = known
-        return response
+        return hww.Response(btc={"is_script_config_registered": {"is_registered": known}})
 
     def _do_register_script_config(self, message: Any) -> hww.Response:
         if message.name in self.registered.values():
             raise Refusal(107, "duplicate entry")
         self._ask("register")
         self.registered[_identity(message.registration.script_config)] = message.name
-        response = hww.Response()
-        response.btc.success.SetInParent()
-        return response
+        return hww.Response(btc={"success": {}})
 
     def _do_btc_sign_init(self, message: Any) -> hww.Response:
         self._signing = Signing(message)
-        return _next(_NEXT.INPUT, 0)
+        return _next(_NEXT.INPUT)
 
     def _do_btc_sign_input(self, message: Any) -> hww.Response:
         signing = self._signing
         assert signing is not None
         if signing.second:
-            return self._commit(
-                message.host_nonce_commitment.commitment, self._input_signer(message), _nonce_reply
-            )
+            return self._sign_input(message)
         signing.inputs.append(message)
         if len(signing.inputs) < signing.init.num_inputs:
             return _next(_NEXT.INPUT, len(signing.inputs))
-        return _next(_NEXT.OUTPUT, 0)
+        return _next(_NEXT.OUTPUT)
 
     def _do_btc_sign_output(self, message: Any) -> hww.Response:
         signing = self._signing
@@ -148,7 +134,7 @@ class Wallet:
             return _next(_NEXT.OUTPUT, len(signing.outputs))
         self._ask("sign")
         signing.second = True
-        return _next(_NEXT.INPUT, 0)
+        return _next(_NEXT.INPUT)
 
     def _do_sign_message(self, message: Any) -> hww.Response:
         self._ask("message")
@@ -156,13 +142,10 @@ class Wallet:
         digest = message_hash(message.msg.decode())
 
         def reply(nonce: bytes) -> hww.Response:
-            response = hww.Response()
-            response.btc.sign_message.signature = self._sign(path, digest, nonce)
-            return response
+            return hww.Response(btc={"sign_message": {"signature": self._sign(path, digest, nonce)}})
 
-        return self._commit(
-            message.host_nonce_commitment.commitment, (path, digest, reply), _commitment_reply
-        )
+        point = self._commit(message, path, digest, reply)
+        return hww.Response(btc={"antiklepto_signer_commitment": {"commitment": point}})
 
     def _do_antiklepto_signature(self, message: Any) -> hww.Response:
         commitment, reply = self._pending
@@ -171,13 +154,13 @@ class Wallet:
         return reply(message.host_nonce)
 
     def _commit(
-        self, commitment: bytes, work: tuple[Any, ...], make: Callable[[bytes], hww.Response]
-    ) -> hww.Response:
-        path, digest, reply = work
-        self._pending = (commitment, reply)
-        return make(self._nonce(path, digest).public_key.format())
+        self, message: Any, path: DerivationPath, digest: bytes, reply: Callable[[bytes], hww.Response]
+    ) -> bytes:
+        """The point of the device's own nonce; it signs when it has the host's."""
+        self._pending = (message.host_nonce_commitment.commitment, reply)
+        return self._nonce(path, digest).public_key.format()
 
-    def _input_signer(self, message: Any) -> tuple[Any, ...]:
+    def _sign_input(self, message: Any) -> hww.Response:
         signing = self._signing
         index = next(i for i, item in enumerate(signing.inputs) if item == _without_nonce(message))
         path = DerivationPath(tuple(message.keypath))
@@ -190,13 +173,12 @@ class Wallet:
 
         def reply(nonce: bytes) -> hww.Response:
             last = index + 1 == len(signing.inputs)
-            response = hww.Response()
-            following = response.btc.sign_next
-            following.type, following.index = (_NEXT.DONE, 0) if last else (_NEXT.INPUT, index + 1)
-            following.has_signature, following.signature = True, self._sign(path, digest, nonce)[:64]
-            return response
+            following = (_NEXT.DONE, 0) if last else (_NEXT.INPUT, index + 1)
+            signed = {"has_signature": True, "signature": self._sign(path, digest, nonce)[:64]}
+            return hww.Response(btc={"sign_next": _next(*following, **signed).btc_sign_next})
 
-        return path, digest, reply
+        point = self._commit(message, path, digest, reply)
+        return _next(_NEXT.HOST_NONCE, anti_klepto_signer_commitment={"commitment": point})
 
     def _transaction(self) -> Transaction:
         signing = self._signing
@@ -283,19 +265,5 @@ def _without_nonce(message: Any) -> Any:
     return plain
 
 
-def _next(kind: int, index: int) -> hww.Response:
-    response = hww.Response()
-    response.btc_sign_next.type, response.btc_sign_next.index = kind, index
-    return response
-
-
-def _nonce_reply(point: bytes) -> hww.Response:
-    response = _next(_NEXT.HOST_NONCE, 0)
-    response.btc_sign_next.anti_klepto_signer_commitment.commitment = point
-    return response
-
-
-def _commitment_reply(point: bytes) -> hww.Response:
-    response = hww.Response()
-    response.btc.antiklepto_signer_commitment.commitment = point
-    return response
+def _next(kind: int, index: int = 0, **more: Any) -> hww.Response:
+    return hww.Response(btc_sign_next={"type": kind, "index": index, **more})

@@ -5,7 +5,6 @@ firmware's replies. It checks little and shows nothing.
 """
 
 import base64
-import contextlib
 import io
 import socketserver
 from collections.abc import Callable, Iterator
@@ -15,9 +14,8 @@ from typing import Any
 import cbor2
 
 from device_simulators.seed import Seed
-from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.model import Family
 from multisig import DerivationPath, Network, OriginKey, Psbt, Vault, encode_address, message_hash, p2wpkh
-from tests.support.background import answering
 from tests.support.wallets import Holder
 
 _CHUNK = 4096
@@ -28,10 +26,24 @@ class Refusal(Exception):
     """An error reply: code and message."""
 
 
+class Handler(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        received = bytearray()
+        while data := self.request.recv(65536):
+            received += data
+            while (request := _take(received)) is not None:
+                if request["method"] == self.server.peer.vanish_at:
+                    return
+                for reply in self.server.peer.answer(request):
+                    self.request.sendall(cbor2.dumps(reply))
+
+
 @dataclass
 class JadePeer:
     """The device. `decide` answers for the person; `methods` lists the requests in order."""
 
+    handler = Handler
+    family = Family.JADE
     seed: Seed
     state: str = "READY"
     networks: str = "TEST"
@@ -165,18 +177,6 @@ class JadePeer:
             raise Refusal(-32000, "User declined")
 
 
-class _Handler(socketserver.BaseRequestHandler):
-    def handle(self) -> None:
-        received = bytearray()
-        while data := self.request.recv(65536):
-            received += data
-            while (request := _take(received)) is not None:
-                if request["method"] == self.server.peer.vanish_at:
-                    return
-                for reply in self.server.peer.answer(request):
-                    self.request.sendall(cbor2.dumps(reply))
-
-
 def _unknown(_params: Any) -> None:
     raise Refusal(-32601, "Unknown method")
 
@@ -190,16 +190,3 @@ def _take(received: bytearray) -> dict[str, Any] | None:
         return None
     del received[: stream.tell()]
     return request
-
-
-class _Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-
-
-@contextlib.contextmanager
-def plugged_in(peer: JadePeer) -> Iterator[Endpoint]:
-    server = _Server(("127.0.0.1", 0), _Handler)
-    server.peer = peer
-    with answering(server) as at:
-        yield Endpoint(Family.JADE, f"tcp:127.0.0.1:{at}")

@@ -6,18 +6,25 @@ from contextlib import contextmanager
 import pytest
 
 from firmware_bridge import Bridge, DeviceState, Question, errors
-from firmware_bridge.protocol import WorkerCall
 from multisig import CHANGE, DerivationPath, Psbt, signer_progress
 from tests.conformance.rigs import NETWORK, QUICK, SEEDS
-from tests.support import driver
-from tests.support.bitbox02_peer import BitBox02Peer, plugged_in
+from tests.support.bitbox02_peer import BitBox02Peer
 from tests.support.bitbox02_wallet import Wallet
-from tests.support.driver import Person
-from tests.support.peers import OWNER, VAULT, address_args, enrol_args, outcome_of, sign_args
+from tests.support.peers import (
+    OWNER,
+    VAULT,
+    address_args,
+    enrol_args,
+    opened,
+    outcome_of,
+    plugged_in,
+    says_nothing,
+    says_yes,
+    sign_args,
+)
 from tests.support.wallets import make_spend
 
 PATH = DerivationPath.parse("m/84h/1h/0h/0/0")
-YES = {Question.PAIRING: "yes"}
 
 
 def peer_of(**options):
@@ -25,14 +32,6 @@ def peer_of(**options):
         name: options.pop(name) for name in ("decide", "initialized", "honest_nonce") if name in options
     }
     return BitBox02Peer(Wallet(options.pop("seed", OWNER.seed), **wallet), patience=0, **options)
-
-
-@contextmanager
-def opened(peer, *, session=None, answers=YES):
-    person = Person(on_ask=answers.get)
-    request = WorkerCall(0, "probe", session=session)
-    with plugged_in(peer) as endpoint, driver.opened(endpoint, person, request) as device:
-        yield device, person
 
 
 @contextmanager
@@ -90,7 +89,7 @@ def test_a_person_unlocks_and_pairs_once_and_the_next_worker_brings_the_keys():
     assert person.steps == ["enter-password", "not-attested", "compare-pairing"]
     assert person.asked == [Question.PAIRING]
     peer.operations.clear()
-    with opened(peer, session=answer.session, answers={}) as (device, person):
+    with opened(peer, session=answer.session, on_ask=says_nothing) as (device, person):
         told = device.call("probe", {})
         assert (told.obstacle, told.label, told.firmware) == (None, "My BitBox", "9.23.0")
         assert told.fingerprint == str(OWNER.fingerprint)
@@ -108,11 +107,11 @@ def test_another_device_at_the_same_place_is_not_taken_for_the_paired_one():
     assert person.asked == []
 
 
-def test_a_pairing_needs_approval_at_both_ends():
+@pytest.mark.parametrize(("on_ask", "refused"), [(says_yes, "pairing"), (says_nothing, "")])
+def test_a_pairing_needs_approval_at_both_ends(on_ask, refused):
     """S21: the device's approval may come from a man in the middle."""
-    for answers, says in ((YES, lambda question: question != "pairing"), ({}, lambda _question: True)):
-        with opened(peer_of(decide=says), answers=answers) as (device, _person):
-            assert outcome_of(device, "unlock")[0] == errors.RefusedByPerson.code
+    with opened(peer_of(decide=lambda question: question != refused), on_ask=on_ask) as (device, _person):
+        assert outcome_of(device, "unlock")[0] == errors.RefusedByPerson.code
 
 
 def test_a_vault_is_enrolled_once_under_its_own_name():

@@ -1,7 +1,5 @@
 """HWI's own Jade library against a peer with a real seed; never tried on a Jade."""
 
-from contextlib import contextmanager
-
 import anyio
 import pytest
 from hwilib.devices.jadepy import jade as jadepy
@@ -10,18 +8,18 @@ from firmware_bridge import Bridge, DeviceState, errors
 from firmware_bridge.operations import Probed
 from multisig import CHANGE, Psbt, signer_progress
 from tests.conformance.rigs import ACCOUNT, NETWORK, QUICK, make_vault
-from tests.support import driver
-from tests.support.driver import Person
-from tests.support.jade_peer import JadePeer, plugged_in
-from tests.support.peers import OWNER, VAULT, address_args, enrol_args, outcome_of, sign_args
+from tests.support.jade_peer import JadePeer
+from tests.support.peers import (
+    OWNER,
+    VAULT,
+    address_args,
+    enrol_args,
+    opened,
+    outcome_of,
+    plugged_in,
+    sign_args,
+)
 from tests.support.wallets import make_spend
-
-
-@contextmanager
-def opened(peer):
-    person = Person()
-    with plugged_in(peer) as endpoint, driver.opened(endpoint, person) as device:
-        yield device, person
 
 
 def test_a_ready_device_tells_who_it_is():
