@@ -149,114 +149,81 @@ async def test_s18_keys_that_changed_since_the_device_was_last_asked():
     assert len(script.answers) == 1
 
 
-GONE = Disconnected()
+OTHER = wallets.make_spend(VAULT, n_inputs=3)
+IS_ALICE, IS_BOB = who(ALICE), who(BOB)
+SIGNS, SIGNS_OTHER = ("sign", SIGNED), ("sign", ALICE.sign(OTHER).to_base64())
+BOB_SIGNS = ("sign", BOB.sign(SPEND).to_base64())
+# The device leaves between its answer and the second look at its keys.
+GONE = ("fingerprint", Disconnected())
+CUT_OFF = (SPEND, Disconnected, IS_ALICE, SIGNS, GONE)
+# What is tried in turn: a transaction, how it ends (an error, or who has signed), and all that is asked.
+STORIES = {
+    "the look that is missing is made up for, without a second approval": [CUT_OFF, (SPEND, ALICE, IS_ALICE)],
+    "S18: an answer from before is not taken from other keys": [
+        CUT_OFF,
+        (SPEND, BOB, IS_BOB, BOB_SIGNS, IS_BOB),
+    ],
+    "an answer to one transaction is no answer to another": [
+        CUT_OFF,
+        (OTHER, ALICE, IS_ALICE, SIGNS_OTHER, IS_ALICE),
+    ],
+    **{
+        f"a worthless answer is not remembered: {name}": [
+            (SPEND, Disconnected, IS_ALICE, worthless, GONE),
+            (SPEND, ALICE, IS_ALICE, SIGNS, IS_ALICE),
+        ]
+        for name, worthless in {
+            "rubbish": ("sign", "rubbish"),
+            "no signature": ("sign", SPEND.to_base64()),
+            "another signer's": BOB_SIGNS,
+        }.items()
+    },
+}
 
 
-async def test_an_approval_is_not_asked_for_twice_because_of_a_loose_cable():
-    """The device left between its answer and the second look at its keys; the look that is missing is made up
-    for.
-    """
-    bridge, device, script = await bridge_answering(
-        who(ALICE), ("sign", SIGNED), ("fingerprint", GONE), who(ALICE)
-    )
-    with pytest.raises(Disconnected):
-        await bridge.sign(device, SPEND, VAULT)
-    signed = await bridge.sign(device, SPEND, VAULT)
-    assert signer_progress(signed, VAULT, ALICE.fingerprint).is_complete
-    assert script.answers == []
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+async def test_an_answer_is_kept_for_its_keys_and_its_transaction_alone(story):
+    bridge, device, script = await bridge_answering()
+    for psbt, end, *asked in story:
+        script.answers = asked
+        if end is Disconnected:
+            with pytest.raises(Disconnected):
+                await bridge.sign(device, psbt, VAULT)
+        else:
+            signed = await bridge.sign(device, psbt, VAULT)
+            assert signed.tx == psbt.tx
+            complete = [s for s in (ALICE, BOB) if signer_progress(signed, VAULT, s.fingerprint).is_complete]
+            assert complete == [end]
+        assert script.answers == []
 
 
-async def test_s18_an_answer_from_before_is_not_taken_from_other_keys():
-    bridge, device, script = await bridge_answering(
-        who(ALICE),
-        ("sign", SIGNED),
-        ("fingerprint", GONE),
-        who(BOB),
-        ("sign", BOB.sign(SPEND).to_base64()),
-        who(BOB),
-    )
-    with pytest.raises(Disconnected):
-        await bridge.sign(device, SPEND, VAULT)
-    signed = await bridge.sign(device, SPEND, VAULT)
-    assert not signer_progress(signed, VAULT, ALICE.fingerprint).signed
-    assert signer_progress(signed, VAULT, BOB.fingerprint).is_complete
-    assert script.answers == []
-
-
-async def test_an_answer_to_one_transaction_is_no_answer_to_another():
-    other = wallets.make_spend(VAULT, n_inputs=3)
-    bridge, device, script = await bridge_answering(
-        who(ALICE),
-        ("sign", SIGNED),
-        ("fingerprint", GONE),
-        who(ALICE),
-        ("sign", ALICE.sign(other).to_base64()),
-        who(ALICE),
-    )
-    with pytest.raises(Disconnected):
-        await bridge.sign(device, SPEND, VAULT)
-    assert (await bridge.sign(device, other, VAULT)).tx == other.tx
-    assert script.answers == []
+NEVER_COLLECTED = (SPEND, Taken(Cancelled()))
 
 
 @pytest.mark.parametrize(
-    ("ending", "resumed"),
+    ("tries", "resumed"),
     [
-        (Taken(TimedOut()), True),
-        (Taken(Busy()), True),
-        (Taken(RefusedByPerson()), False),
-        (TimedOut(), False),
-        (Busy(), False),
+        ([(SPEND, Taken(TimedOut())), (SPEND, SIGNED)], [False, True]),
+        ([(SPEND, Taken(Busy())), (SPEND, SIGNED)], [False, True]),
+        ([(SPEND, Taken(RefusedByPerson())), (SPEND, SIGNED)], [False, False]),
+        # What the device never took left nothing on it to come back for.
+        ([(SPEND, TimedOut()), (SPEND, SIGNED)], [False, False]),
+        ([(SPEND, Busy()), (SPEND, SIGNED)], [False, False]),
+        # Cancel A, try B, approve A on the device, repeat A: its answer is collected, without a question.
+        ([NEVER_COLLECTED, (OTHER, Busy()), (SPEND, SIGNED)], [False, False, True]),
+        ([NEVER_COLLECTED, (OTHER, NotEnrolled()), (SPEND, SIGNED)], [False, False, True]),
     ],
 )
-async def test_only_a_conversation_that_was_cut_off_is_resumed(ending, resumed):
-    """What the device never took left nothing on it to come back for."""
-    bridge, device, script = await bridge_answering(
-        who(ALICE), ("sign", ending), who(ALICE), ("sign", SIGNED), who(ALICE)
-    )
-    with pytest.raises(type(ending.ending if isinstance(ending, Taken) else ending)):
-        await bridge.sign(device, SPEND, VAULT)
-    await bridge.sign(device, SPEND, VAULT)
-    first, second = [args for args in script.told if args]
-    assert (first.resume, second.resume) == (False, resumed)
-
-
-@pytest.mark.parametrize("refused", [Busy(), NotEnrolled()])
-async def test_a_transaction_that_was_never_taken_does_not_replace_the_one_on_the_screen(refused):
-    """Cancel A, try B, approve A on the device, repeat A: its answer is collected, without a question."""
-    other = wallets.make_spend(VAULT, n_inputs=3)
-    bridge, device, script = await bridge_answering(
-        who(ALICE),
-        ("sign", Taken(Cancelled())),
-        who(ALICE),
-        ("sign", refused),
-        who(ALICE),
-        ("sign", SIGNED),
-        who(ALICE),
-    )
-    with pytest.raises(Cancelled):
-        await bridge.sign(device, SPEND, VAULT)
-    with pytest.raises(type(refused)):
-        await bridge.sign(device, other, VAULT)
-    await bridge.sign(device, SPEND, VAULT)
-    assert [args.resume for args in script.told if args] == [False, False, True]
-
-
-@pytest.mark.parametrize("worthless", ["rubbish", SPEND.to_base64(), BOB.sign(SPEND).to_base64()])
-async def test_a_worthless_answer_is_not_remembered_when_the_device_leaves(worthless):
-    bridge, device, script = await bridge_answering(
-        who(ALICE),
-        ("sign", worthless),
-        ("fingerprint", Disconnected()),
-        who(ALICE),
-        ("sign", SIGNED),
-        who(ALICE),
-    )
-    with pytest.raises(Disconnected):
-        await bridge.sign(device, SPEND, VAULT)
-    signed = await bridge.sign(device, SPEND, VAULT)
-    assert signer_progress(signed, VAULT, ALICE.fingerprint).is_complete
-    assert script.answers == []
+async def test_only_a_conversation_that_was_cut_off_is_resumed(tries, resumed):
+    bridge, device, script = await bridge_answering()
+    for psbt, answer in tries:
+        script.answers = [IS_ALICE, ("sign", answer), IS_ALICE]
+        if answer is SIGNED:
+            await bridge.sign(device, psbt, VAULT)
+            continue
+        with pytest.raises(type(answer.ending if isinstance(answer, Taken) else answer)):
+            await bridge.sign(device, psbt, VAULT)
+    assert [args.resume for args in script.told if args] == resumed
 
 
 OURS = rigs.make_vault()
