@@ -3,17 +3,19 @@ device's loop.
 """
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from firmware_bridge import sanitised_psbt
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.model import Endpoint
 from firmware_bridge.operations import PolicyText
 from firmware_bridge.protocol import DeviceClient, Question, WorkerCall
-from multisig import Network, Policy, Vault
+from multisig import Network, Policy, Psbt, Vault
 from tests.conformance.rigs import NETWORK
 
 _PLAIN = WorkerCall(0, "probe")
@@ -47,6 +49,18 @@ class Person:
     @property
     def steps(self) -> list[str]:
         return [step for step, *_ in self.told]
+
+    def hears(self, step: str, do: Callable[[], object] = lambda: None) -> asyncio.Event:
+        """Set, and ``do`` done before, when the driver tells this step."""
+        heard, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def listen(told: str) -> None:
+            if told == step:
+                do()
+                loop.call_soon_threadsafe(heard.set)
+
+        self.on_step = listen
+        return heard
 
 
 @contextmanager
@@ -102,6 +116,13 @@ async def under_way(
         yield client, asyncio.create_task(asyncio.to_thread(client.call, op, args or {}))
     finally:
         client.close()
+
+
+def sign_args(
+    psbt: Psbt, policy: Policy, *, payments: int | None = 1, resume: bool = False
+) -> dict[str, Any]:
+    content = base64.b64encode(sanitised_psbt.for_device(psbt, policy)).decode()
+    return {"psbt": content, "policy": policy_args(policy), "payments": payments, "resume": resume}
 
 
 def policy_args(policy: Policy, name: str = "Savings", hmac: str | None = None) -> PolicyText:

@@ -1,6 +1,5 @@
 """Shared by the tests of the small device peers: a driver beside its peer, and its arguments."""
 
-import base64
 import socketserver
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ import pytest
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.model import Endpoint
 from firmware_bridge.protocol import DeviceClient, Question, WorkerCall
-from multisig import CHANGE, Policy, Psbt
+from multisig import CHANGE, Policy
 from tests.conformance.rigs import COSIGNERS, make_vault
 from tests.support import driver
 from tests.support.background import answering
@@ -58,11 +57,6 @@ def opened(
 
 def enrol_args(policy: Policy = VAULT, name: str = "treasury", *, again: bool = False) -> dict[str, Any]:
     return {"policy": policy_args(policy, name), "again": again, "file": None}
-
-
-def sign_args(psbt: Psbt, policy: Policy = VAULT) -> dict[str, Any]:
-    text = base64.b64encode(psbt.to_bytes()).decode()
-    return {"psbt": text, "policy": policy_args(policy), "payments": 1, "resume": False}
 
 
 def address_args(policy: Policy) -> dict[str, Any]:

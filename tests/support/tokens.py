@@ -18,6 +18,7 @@ from multisig import (
 from multisig.tokens import Bytecode, Deploy, Function, Payload, TokenCall, token_amount, token_script
 from signerd.core.tokens import PublishedToken, TokenClaim, facts_of
 from signerd.core.values import Snapshot
+from tests.multisig.tokens.samples import bytecode
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of
 from tests.support.fake_platform import STAMP
 from tests.support.wallets import foreign_script, fund
@@ -26,18 +27,7 @@ HOLDER = foreign_script("a holder")
 
 
 def gold(vault: Vault = VAULT, **changes: Any) -> Bytecode:
-    usual: dict[str, Any] = {
-        "name": "Gold of the House",
-        "ticker": "GOLD",
-        "decimals": 2,
-        "total_supply": token_amount(100_000),
-        "max_supply": token_amount(500_000),
-        "whitelist_enabled": False,
-        "icon": "",
-        "whitelist": (),
-        "owner_script": vault.script_pubkey(RECEIVE, 0),
-    }
-    return Bytecode(**{**usual, **changes})
+    return bytecode(**{"icon": "", "owner_script": vault.script_pubkey(RECEIVE, 0), **changes})
 
 
 def token_psbt(payload: Payload, vault: Vault = VAULT, *, salt: int = 0, fee: int = 1_000) -> Psbt:

@@ -10,6 +10,7 @@ from multisig import CHANGE, DerivationPath, Psbt, signer_progress
 from tests.conformance.rigs import NETWORK, QUICK, SEEDS
 from tests.support.bitbox02_peer import BitBox02Peer
 from tests.support.bitbox02_wallet import Wallet
+from tests.support.driver import sign_args
 from tests.support.peers import (
     OWNER,
     VAULT,
@@ -20,7 +21,6 @@ from tests.support.peers import (
     plugged_in,
     says_nothing,
     says_yes,
-    sign_args,
 )
 from tests.support.wallets import make_spend
 
@@ -66,7 +66,7 @@ def test_a_probe_makes_the_device_show_nothing(told, model, code, words):
 
 WORK = [
     ("fingerprint", {}),
-    ("sign", sign_args(make_spend(VAULT))),
+    ("sign", sign_args(make_spend(VAULT), VAULT)),
     ("enrol", enrol_args()),
     ("show_address", address_args(VAULT)),
 ]
@@ -129,7 +129,7 @@ def test_a_vault_is_enrolled_once_under_its_own_name():
 def test_a_vault_is_not_registered_in_the_middle_of_something_else(op):
     peer = peer_of()
     with paired(peer) as (device, _person):
-        args = sign_args(make_spend(VAULT)) if op == "sign" else address_args(VAULT)
+        args = sign_args(make_spend(VAULT), VAULT) if op == "sign" else address_args(VAULT)
         assert outcome_of(device, op, args)[0] == errors.NotEnrolled.code
     assert "register_script_config" not in peer.wallet.asked
 
@@ -146,7 +146,7 @@ def test_a_vaults_transaction_is_signed_with_both_sides_nonce():
     psbt = make_spend(VAULT, n_inputs=3)
     with paired(peer_of()) as (device, person):
         device.call("enrol", enrol_args())
-        signed = Psbt.parse(device.call("sign", sign_args(psbt)))
+        signed = Psbt.parse(device.call("sign", sign_args(psbt, VAULT)))
     assert signer_progress(signed, VAULT, OWNER.fingerprint).is_complete
     assert person.steps[-1] == "confirm-transaction"
 

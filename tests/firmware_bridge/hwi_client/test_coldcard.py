@@ -3,7 +3,7 @@ models, states.
 """
 
 import asyncio
-import base64
+from base64 import b64encode
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -11,15 +11,14 @@ import pytest
 
 from device_simulators.coldcard import VirtualColdcard
 from device_simulators.coldcard.approvals import SAVED, ApprovalKind, ApprovalState
-from device_simulators.panel import Decision, Happening, Panel, approve_all, ask_person, refuse_all
-from firmware_bridge import sanitised_psbt
+from device_simulators.panel import Decision, Panel, approve_all, ask_person, refuse_all
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.makers.coldcard import vault_file
-from multisig import ChangeTo, Psbt, Vault, build_psbt, multisig_account_path, sats, signer_progress
-from tests.conformance import rigs
+from multisig import Psbt, Vault, multisig_account_path, signer_progress
+from tests.conformance import everyday, rigs
 from tests.conformance.rigs import NETWORK, SEEDS
 from tests.support import wallets
-from tests.support.driver import Person, drive, fails, policy_args, under_way
+from tests.support.driver import Person, drive, fails, policy_args, sign_args, under_way
 from tests.support.patience import PATIENCE
 from tests.support.peers import OWNER
 from tests.support.virtual import Record
@@ -52,11 +51,6 @@ def enrol_args(vault=VAULT, name="Savings", *, again=False):
     }
 
 
-def sign_args(psbt, *, resume=False):
-    content = base64.b64encode(sanitised_psbt.for_device(psbt, VAULT)).decode()
-    return {"psbt": content, "policy": policy_args(VAULT), "payments": 1, "resume": resume}
-
-
 def signed_by_device(answer, psbt) -> bool:
     signed = Psbt.parse(answer)
     assert signed.tx == psbt.tx
@@ -68,19 +62,9 @@ def signed_by_device(answer, psbt) -> bool:
 
 async def _leave_result(device, endpoint, psbt) -> None:
     """A signing that the person approved, and whose result was never collected."""
-    device.panel.script = ask_person
-    shown, decided = asyncio.Event(), asyncio.Event()
-
-    def watch(event):
-        (shown if event.happening is Happening.SHOWN else decided).set()
-
-    unwatch = device.panel.watch(watch)
-    async with under_way(endpoint, "sign", sign_args(psbt)) as (client, signing):
-        await asyncio.wait_for(shown.wait(), PATIENCE)
-        await asyncio.to_thread(client.cancel)
-        with pytest.raises(BridgeError):
-            await signing
-    decided.clear()
+    await _cut_off(device, endpoint, psbt)
+    decided = asyncio.Event()
+    unwatch = device.panel.watch(lambda _event: decided.set())
     device.panel.press_yes()
     await asyncio.wait_for(decided.wait(), PATIENCE)
     unwatch()
@@ -94,24 +78,11 @@ async def test_an_approval_given_after_the_host_stopped_waiting():
         await drive(endpoint, "enrol", enrol_args())
         await _leave_result(device, endpoint, psbt)
         record, person = Record(device.panel), Person()
-        answer = await drive(endpoint, "sign", sign_args(psbt, resume=True), person=person)
+        answer = await drive(endpoint, "sign", sign_args(psbt, VAULT, resume=True), person=person)
         assert signed_by_device(answer, psbt)
         assert record.kinds == ["sign-transaction"]
         assert person.steps[:3] == ["receiving", "asked-again", "sending"]
         assert person.steps[3:] == ["checking", "confirm-transaction", "receiving"]
-
-
-class Waiting(Person):
-    """Signals when the driver waits for the person at the device."""
-
-    def __init__(self):
-        super().__init__()
-        self.waits = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-
-    def tell(self, step, text, done=None, total=None):
-        if step == "confirm-transaction":
-            self._loop.call_soon_threadsafe(self.waits.set)
 
 
 async def _cut_off(device, endpoint, psbt):
@@ -119,7 +90,7 @@ async def _cut_off(device, endpoint, psbt):
     device.panel.script = ask_person
     shown = asyncio.Event()
     unwatch = device.panel.watch(lambda _event: shown.set())
-    async with under_way(endpoint, "sign", sign_args(psbt)) as (client, signing):
+    async with under_way(endpoint, "sign", sign_args(psbt, VAULT)) as (client, signing):
         await asyncio.wait_for(shown.wait(), PATIENCE)
         await asyncio.to_thread(client.cancel)
         with pytest.raises(BridgeError):
@@ -130,14 +101,15 @@ async def _cut_off(device, endpoint, psbt):
 @pytest.mark.parametrize(("first", "asked_again"), [(2, 0), (1, 1)], ids=["the same", "another"])
 async def test_a_question_that_is_still_open_is_waited_for(first, asked_again):
     """Of a cut-off attempt at the same; or another program's, whose answer is not taken for ours."""
-    psbt, waiting = wallets.make_spend(VAULT, n_inputs=2), Waiting()
+    psbt, person = wallets.make_spend(VAULT, n_inputs=2), Person()
     async with coldcard() as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())
         await _cut_off(device, endpoint, wallets.make_spend(VAULT, n_inputs=first))
         record = Record(device.panel)
-        call = drive(endpoint, "sign", sign_args(psbt, resume=True), person=waiting)
+        waits = person.hears("confirm-transaction")
+        call = drive(endpoint, "sign", sign_args(psbt, VAULT, resume=True), person=person)
         again = asyncio.create_task(call)
-        await asyncio.wait_for(waiting.waits.wait(), PATIENCE)
+        await asyncio.wait_for(waits.wait(), PATIENCE)
         assert record.prompts == []
         device.panel.script = approve_all
         device.panel.press_yes()
@@ -154,7 +126,7 @@ async def test_a_question_that_is_still_open_is_waited_for(first, asked_again):
 async def test_a_transaction_that_is_too_large_is_not_sent(hardware, most):
     async with coldcard(hardware=hardware) as (device, endpoint):
         record = Record(device.panel)
-        args = {"psbt": base64.b64encode(bytes(most + 1)).decode(), "policy": policy_args(VAULT)}
+        args = {"psbt": b64encode(bytes(most + 1)).decode(), "policy": policy_args(VAULT)}
         person = Person()
         assert await fails(endpoint, "sign", args, person=person) == (
             "unsupported",
@@ -200,15 +172,12 @@ async def test_s16_another_vault_of_the_same_devices_is_not_taken_for_one_that_i
         assert await drive(endpoint, "show_address", args)
 
 
-def _profiles_payment():
-    content = base64.b64encode(
-        sanitised_psbt.for_device(wallets.make_spend(OWNER.profile()), OWNER.profile())
-    ).decode()
-    return {"psbt": content, "policy": policy_args(OWNER.profile()), "payments": 1, "resume": False}
+PROFILE = OWNER.profile()
 
 
 @pytest.mark.parametrize(
-    ("op", "args"), [("sign", _profiles_payment()), ("enrol", enrol_args(vault_of_account(1)))]
+    ("op", "args"),
+    [("sign", sign_args(wallets.make_spend(PROFILE), PROFILE)), ("enrol", enrol_args(vault_of_account(1)))],
 )
 async def test_nothing_is_sent_while_a_transaction_is_asked_about(op, args):
     """Firmware before 5.6.1 would write it over the transaction that is on the screen."""
@@ -221,7 +190,7 @@ async def test_nothing_is_sent_while_a_transaction_is_asked_about(op, args):
         assert (await fails(endpoint, op, args, person=person))[0] == "busy"
         assert (person.steps, record.prompts) == ([], [])
         device.panel.press_yes()
-        assert signed_by_device(await drive(endpoint, "sign", sign_args(psbt, resume=True)), psbt)
+        assert signed_by_device(await drive(endpoint, "sign", sign_args(psbt, VAULT, resume=True)), psbt)
 
 
 class Held:
@@ -274,7 +243,9 @@ async def test_an_enrolment_tried_again_right_after_a_refusal_ends_as_the_person
 @pytest.mark.parametrize("op", ["sign", "sign_message"])
 async def test_a_request_that_was_forgotten_in_the_pause_of_a_refusal_is_made_once_more(op):
     psbt = wallets.make_spend(VAULT)
-    args = {"sign": sign_args(psbt), "sign_message": {"text": "I am here", "path": f"{ACCOUNT}/0/0"}}[op]
+    args = {"sign": sign_args(psbt, VAULT), "sign_message": {"text": "I am here", "path": f"{ACCOUNT}/0/0"}}[
+        op
+    ]
     kind = {"sign": ApprovalKind.TRANSACTION, "sign_message": ApprovalKind.TEXT}[op]
     held = Held()
     async with coldcard(pause=held) as (device, endpoint):
@@ -295,15 +266,9 @@ async def test_a_request_that_was_forgotten_in_the_pause_of_a_refusal_is_made_on
 # Large transactions
 
 
-def large() -> Psbt:
-    """About 100 kB, mostly previous transactions."""
-    coins = [wallets.fund(VAULT, 100_000, index=index, outputs=300) for index in range(10)]
-    return build_psbt(VAULT, coins, [wallets.pay(50_000), ChangeTo(sats(949_000), 1, 7)], 0)
-
-
 async def test_the_person_is_told_to_look_when_the_question_is_on_the_screen_and_not_before():
     """The upload and the device's own checks are told as they go, and are not the person's time."""
-    psbt, done, sizes = large(), asyncio.Event(), []
+    psbt, done, sizes = everyday.large(), asyncio.Event(), []
 
     async def work(size):
         sizes.append(size)
@@ -312,16 +277,8 @@ async def test_the_person_is_told_to_look_when_the_question_is_on_the_screen_and
     async with coldcard(work=work) as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())
         record, person = Record(device.panel), Person()
-        checking, tell = asyncio.Event(), person.tell
-        loop = asyncio.get_running_loop()
-
-        def hear(step, *told):
-            tell(step, *told)
-            if step == "checking":
-                loop.call_soon_threadsafe(checking.set)
-
-        person.tell = hear
-        signing = asyncio.create_task(drive(endpoint, "sign", sign_args(psbt), person=person))
+        checking = person.hears("checking")
+        signing = asyncio.create_task(drive(endpoint, "sign", sign_args(psbt, VAULT), person=person))
         await asyncio.wait_for(checking.wait(), PATIENCE)
         # Longer than from one look to the next: the device answers none of them.
         with pytest.raises(TimeoutError):
@@ -340,6 +297,6 @@ async def test_a_vault_is_never_imported_in_the_middle_of_a_signing():
     """Left to itself, the device keeps the vault that a transaction brings, under a name of its own."""
     async with coldcard() as (device, endpoint):
         record = Record(device.panel)
-        code, _detail = await fails(endpoint, "sign", sign_args(wallets.make_spend(VAULT)))
+        code, _detail = await fails(endpoint, "sign", sign_args(wallets.make_spend(VAULT), VAULT))
         assert code == "not-enrolled"
         assert record.prompts == []

@@ -8,6 +8,7 @@ from firmware_bridge import Bridge, DeviceState, errors
 from firmware_bridge.operations import Probed
 from multisig import CHANGE, Psbt, signer_progress
 from tests.conformance.rigs import ACCOUNT, NETWORK, QUICK, make_vault
+from tests.support.driver import sign_args
 from tests.support.jade_peer import JadePeer
 from tests.support.peers import (
     OWNER,
@@ -17,7 +18,6 @@ from tests.support.peers import (
     opened,
     outcome_of,
     plugged_in,
-    sign_args,
 )
 from tests.support.wallets import make_spend
 
@@ -126,7 +126,7 @@ def test_another_quorum_or_path_is_not_taken_for_the_vault(lie):
     with opened(peer) as (device, _person):
         device.call("enrol", enrol_args())
         lie(peer.registered["treasury"])
-        assert outcome_of(device, "sign", sign_args(make_spend(VAULT)))[0] == errors.NotEnrolled.code
+        assert outcome_of(device, "sign", sign_args(make_spend(VAULT), VAULT))[0] == errors.NotEnrolled.code
 
 
 @pytest.mark.parametrize("chunk", [50, 100_000])
@@ -134,7 +134,7 @@ def test_a_transaction_is_signed(chunk):
     psbt = make_spend(VAULT, n_inputs=3)
     with opened(JadePeer(OWNER.seed, chunk=chunk)) as (device, person):
         device.call("enrol", enrol_args())
-        signed = Psbt.parse(device.call("sign", sign_args(psbt)))
+        signed = Psbt.parse(device.call("sign", sign_args(psbt, VAULT)))
     assert signer_progress(signed, VAULT, OWNER.fingerprint).is_complete
     assert person.steps[-1] == "confirm-transaction"
 

@@ -64,7 +64,7 @@ async def test_the_person_is_called_when_the_question_is_on_the_screen_and_not_b
         b.driver.caller.told.clear()
         b.record.events.clear()
         b.panel.script = ask_person
-        told = told_of("confirm-transaction", b.driver.caller, lambda: seen.append(b.record.kinds))
+        told = b.driver.caller.hears("confirm-transaction", lambda: seen.append(b.record.kinds))
         signing = asyncio.create_task(sign(b.driver, wallets.make_spend(VAULT, n_inputs=3), policy))
         await asyncio.wait_for(told.wait(), PATIENCE)
         b.panel.press_yes()
@@ -91,26 +91,13 @@ def test_only_a_version_that_was_read_is_known_not_to_ask_before_it_has_read_the
     assert loading.may_ask()
 
 
-def told_of(step, caller, do=lambda: None):
-    """Set when the driver tells this step."""
-    told, loop = asyncio.Event(), asyncio.get_running_loop()
-
-    def listen(told_step):
-        if told_step == step:
-            do()
-            loop.call_soon_threadsafe(told.set)
-
-    caller.on_step = listen
-    return told
-
-
 async def test_another_program_in_the_middle_is_noticed_long_before_a_persons_deadline(monkeypatch):
     """The app drops our command for the other one's, and never answers ours."""
     monkeypatch.setattr(link, "_ANSWER_SECONDS", 0.3)
     async with bench(answer_seconds=0.002) as b:
         policy = policy_of(VAULT, hmac=await b.driver.enrol(VAULT))
         b.record.events.clear()
-        begun = told_of("sending", b.driver.caller)
+        begun = b.driver.caller.hears("sending")
         signing = asyncio.create_task(sign(b.driver, wallets.make_spend(VAULT, n_inputs=10), policy))
         await asyncio.wait_for(begun.wait(), PATIENCE)
         host, _, port = b.endpoint.place.rpartition(":")

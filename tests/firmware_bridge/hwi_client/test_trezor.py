@@ -1,7 +1,6 @@
 """The Trezor's driver against virtual devices: PIN, passphrase, addresses, outputs, progress, models."""
 
 import asyncio
-import base64
 import socket
 from contextlib import asynccontextmanager
 
@@ -9,14 +8,13 @@ import pytest
 
 from device_simulators.panel import Happening, Panel, approve_all, ask_person
 from device_simulators.trezor import VirtualTrezor
-from firmware_bridge import sanitised_psbt
 from firmware_bridge.protocol import Question, WorkerCall, encode
 from firmware_bridge.worker import spawn
 from multisig import Psbt, multisig_account_path
 from tests.conformance import rigs
 from tests.conformance.rigs import NETWORK, SEEDS
 from tests.support import wallets
-from tests.support.driver import Person, drive, fails, opened, policy_args
+from tests.support.driver import Person, drive, fails, opened, sign_args
 from tests.support.virtual import Record
 
 pytestmark = pytest.mark.anyio
@@ -54,11 +52,6 @@ def knows_pin(device, pin=PIN, passphrase=None) -> Person:
 
 def hidden(passphrase) -> str:
     return SEEDS[0].with_passphrase(passphrase).fingerprint.hex
-
-
-def sign_args(psbt, policy=VAULT, payments=None):
-    content = base64.b64encode(sanitised_psbt.for_device(psbt, policy)).decode()
-    return {"psbt": content, "policy": policy_args(policy), "payments": payments, "resume": False}
 
 
 # PIN
@@ -206,7 +199,7 @@ def _three_payments() -> Psbt:
 async def test_payments_are_counted_and_inputs_too():
     async with trezor() as (_device, endpoint):
         person = Person()
-        await drive(endpoint, "sign", sign_args(_three_payments(), payments=3), person=person)
+        await drive(endpoint, "sign", sign_args(_three_payments(), VAULT, payments=3), person=person)
     outputs = [(text, done, total) for step, text, done, total in person.told if step == "confirm-output"]
     assert outputs == [(f"Confirm output {n} of 3 on the device", n, 3) for n in (1, 2, 3)]
     signing = [(done, total) for step, _text, done, total in person.told if step == "signing"]
@@ -226,7 +219,7 @@ async def test_a_question_of_a_bridge_that_was_killed_leaves_the_screen_and_the_
         ours, theirs = socket.socketpair()
         with ours, theirs:
             await asyncio.to_thread(spawn, theirs, str(endpoint), NETWORK.value)
-            ours.sendall(encode(WorkerCall(1, "sign", sign_args(wallets.make_spend(VAULT)))))
+            ours.sendall(encode(WorkerCall(1, "sign", sign_args(wallets.make_spend(VAULT), VAULT))))
             assert await seen.get() is Happening.SHOWN
         assert await seen.get() is Happening.WITHDRAWN
         assert (await drive(endpoint, "probe")).obstacle is None
