@@ -9,11 +9,10 @@ import hmac
 from functools import lru_cache
 from typing import Self
 
-from coincurve import PrivateKey
 from mnemonic import Mnemonic
 
 from device_simulators.errors import InvalidSeed
-from multisig import HARDENED, DerivationPath, ExtendedPublicKey, Fingerprint, Network, hash160
+from multisig import HARDENED, DerivationPath, ExtendedPublicKey, Fingerprint, Network, hash160, secp256k1
 
 COMPACT_HEADER_P2PKH = 31
 """First byte of a 65-byte message signature by a compressed key, before the recovery id is added (Bitcoin
@@ -39,7 +38,7 @@ class Seed:
         seed = Mnemonic.to_seed(normal, passphrase)
         digest = hmac.digest(b"Bitcoin seed", seed, "sha512")
         self._symmetric = hmac.digest(b"Symmetric key seed", seed, "sha512")
-        self._master = _Node(PrivateKey(digest[:32]), digest[32:], 0, Fingerprint(bytes(4)), 0)
+        self._master = _Node(digest[:32], digest[32:], 0, Fingerprint(bytes(4)), 0)
 
     @classmethod
     def from_mnemonic(cls, words: str) -> Self:
@@ -80,14 +79,14 @@ class Seed:
 
     def sign(self, path: DerivationPath, digest: bytes) -> bytes:
         """ECDSA over a 32-byte digest: strict DER, low S, RFC 6979 nonce, no sighash byte."""
-        return self._node(path).key.sign(digest, hasher=None)
+        return secp256k1.sign(self._node(path).key, digest)
 
     def sign_recoverable(
         self, path: DerivationPath, digest: bytes, *, header: int = COMPACT_HEADER_P2PKH
     ) -> bytes:
         """65 bytes: `header` plus recovery id, r, s. Makers differ in the header, so it is a parameter."""
-        signature = self._node(path).key.sign_recoverable(digest, hasher=None)
-        return bytes([header + signature[64]]) + signature[:64]
+        signature, recovery_id = secp256k1.sign_recoverable(self._node(path).key, digest)
+        return bytes([header + recovery_id]) + signature
 
     def __repr__(self) -> str:
         return f"Seed(fingerprint={self.fingerprint}, words=***)"
@@ -103,7 +102,7 @@ class _Node:
     """A BIP-32 extended private key."""
 
     def __init__(
-        self, key: PrivateKey, chain_code: bytes, depth: int, parent: Fingerprint, child_number: int
+        self, key: bytes, chain_code: bytes, depth: int, parent: Fingerprint, child_number: int
     ) -> None:
         self.key = key
         self.chain_code = chain_code
@@ -113,7 +112,7 @@ class _Node:
 
     @property
     def public_key(self) -> bytes:
-        return self.key.public_key.format(compressed=True)
+        return secp256k1.public_key_of(self.key)
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -139,6 +138,7 @@ def _child(node: _Node, index: int) -> _Node:
 
     Cached, because every key and every signature of an account walks the same first steps.
     """
-    parent = b"\x00" + node.key.secret if index & HARDENED else node.public_key
+    parent = b"\x00" + node.key if index & HARDENED else node.public_key
     digest = hmac.digest(node.chain_code, parent + index.to_bytes(4, "big"), hashlib.sha512)
-    return _Node(node.key.add(digest[:32]), digest[32:], node.depth + 1, node.fingerprint, index)
+    key = secp256k1.tweaked_private_key(node.key, digest[:32])
+    return _Node(key, digest[32:], node.depth + 1, node.fingerprint, index)

@@ -2,8 +2,7 @@
 
 from functools import lru_cache
 
-from coincurve import PublicKey
-
+from multisig import secp256k1
 from multisig.errors import InvalidMessage
 from multisig.hashes import sha256d
 from multisig.wire import with_length
@@ -61,10 +60,7 @@ def verify_ecdsa(pubkey: bytes, digest: bytes, der: bytes) -> bool:
 # Cached after the lengths were checked, so that entries are small.
 @lru_cache(maxsize=_SIGNATURES_KEPT)
 def _verify(pubkey: bytes, digest: bytes, der: bytes) -> bool:
-    try:
-        return PublicKey(pubkey).verify(der, digest, hasher=None)
-    except ValueError:
-        return False
+    return secp256k1.verify(pubkey, digest, der)
 
 
 _MAGIC = b"Bitcoin Signed Message:\n"
@@ -93,9 +89,7 @@ def recover_message_key(text: str, signature65: bytes) -> bytes:
     header, body = signature65[0], signature65[1:]
     if not _FIRST_HEADER <= header <= _LAST_HEADER:
         raise InvalidMessage("The signature's first byte is not one that a device writes.")
-    recoverable = body + ((header - _FIRST_HEADER) & 3).to_bytes(1)
     try:
-        key = PublicKey.from_signature_and_message(recoverable, message_hash(text), hasher=None)
+        return secp256k1.recovered_public_key(message_hash(text), body, (header - _FIRST_HEADER) & 3)
     except ValueError as error:
         raise InvalidMessage("No key can have made this signature.") from error
-    return key.format(compressed=True)

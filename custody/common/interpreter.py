@@ -1,5 +1,6 @@
 """The supported Python versions (ADR 24), and the settings of the garbage collector.
-On a newer one coincurve is not installed. Each program says so in one sentence, before it imports it.
+On a newer one py-bitcoinkernel is not installed. Each program says so in one sentence, before it imports
+anything of it.
 """
 
 import gc

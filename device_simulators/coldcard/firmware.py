@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from coincurve import PrivateKey
-
 from device_simulators.coldcard import arguments, replies, story
 from device_simulators.coldcard.approvals import ApprovalKind, Approvals, ApprovalState, Pause
 from device_simulators.coldcard.arguments import Staging
@@ -145,7 +143,7 @@ class Firmware:
             raise BadFraming("bad ncry version")
         if self.bound:
             raise BadFraming("crypto already set up")
-        private = PrivateKey(self._random_bytes(32))
+        private = self._random_bytes(32)
         self.session = LinkSession(shared_key(private, raw_peer))
         self.bound = version == BINDING_VERSION
         self._staging.end_lease()

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from coincurve import PrivateKey, PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import CTR
 
 from device_simulators.coldcard.replies import BadFraming, CommandRefused
+from multisig import secp256k1
 
 PACKET_SIZE: Final = 64  # one HID report, and one datagram
 PAYLOAD_SIZE: Final = 63  # the first byte is the header
@@ -114,20 +114,20 @@ class PacketAssembler:
         return message
 
 
-def raw_public_key(private: PrivateKey) -> bytes:
+def raw_public_key(private: bytes) -> bytes:
     """The 64 bytes x‖y that travel in the handshake."""
-    return private.public_key.format(compressed=False)[1:]
+    return secp256k1.uncompressed(secp256k1.public_key_of(private))[1:]
 
 
-def shared_key(private: PrivateKey, raw_peer: bytes) -> bytes:
+def shared_key(private: bytes, raw_peer: bytes) -> bytes:
     """SHA-256 of x‖y of the Diffie-Hellman point, 32 bytes. Raises CommandRefused for a point off the
     curve.
     """
     try:
-        peer = PublicKey(b"\x04" + raw_peer)
+        point = secp256k1.shared_point(private, b"\x04" + raw_peer)
     except ValueError as error:
         raise CommandRefused("bad pubkey") from error
-    return sha256(peer.multiply(private.secret).format(compressed=False)[1:]).digest()
+    return sha256(point[1:]).digest()
 
 
 class LinkSession:

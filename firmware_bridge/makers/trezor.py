@@ -4,8 +4,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from coincurve import PublicKey
-
 from firmware_bridge import errors
 from firmware_bridge.limits import DeviceLimits
 from firmware_bridge.makers.maker import (
@@ -19,6 +17,7 @@ from firmware_bridge.makers.maker import (
 )
 from firmware_bridge.model import Family
 from multisig import ScriptKind, classify, parse_op_return
+from multisig.secp256k1 import is_x_only_public_key
 
 
 def takes(script: bytes) -> bool:
@@ -35,17 +34,9 @@ def takes(script: bytes) -> bool:
         case ScriptKind.OP_RETURN:
             return parse_op_return(script) is not None
         case ScriptKind.P2TR:
-            return _is_point(script[2:])
+            return is_x_only_public_key(script[2:])
         case _:
             return True
-
-
-def _is_point(x_only: bytes) -> bool:
-    try:
-        PublicKey(b"\x02" + x_only)
-    except ValueError:
-        return False
-    return True
 
 
 # signing_validate_output of legacy/v1.14.1, and core/src/apps/bitcoin/sign_tx/helpers.py: "OP_RETURN output

@@ -4,8 +4,6 @@ import base64
 import json
 from collections.abc import Iterator
 
-from coincurve import PrivateKey
-
 from firmware_bridge import BridgeError
 from firmware_bridge.airgap import handoff
 from firmware_bridge.airgap.vault_files import keys_in
@@ -19,6 +17,7 @@ from multisig import (
     message_hash,
     multisig_account_path,
     profile_account_path,
+    secp256k1,
 )
 from multisig.vault import account_of
 from tests.support.airgap import slip132
@@ -87,10 +86,9 @@ def seeds() -> Iterator[bytes]:
 def _key_record(key: OriginKey) -> str:
     """As a signer sends it in the first round of BIP-129."""
     said = "\n".join(("BSMS 1.0", "00", str(key), "Alice's device"))
-    private = PrivateKey(ALICE.private_node(key.origin.path).key)
-    signature = private.sign_recoverable(message_hash(said), hasher=None)
-    header = bytes((27 + 4 + signature[-1],))
-    return f"{said}\n{base64.b64encode(header + signature[:-1]).decode()}"
+    private = ALICE.private_node(key.origin.path).key
+    signature, recovery_id = secp256k1.sign_recoverable(private, message_hash(said))
+    return f"{said}\n{base64.b64encode(bytes((27 + 4 + recovery_id,)) + signature).decode()}"
 
 
 TARGET = Target("key_files", check, seeds, mutator=mutate)

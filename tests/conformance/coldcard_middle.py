@@ -4,14 +4,13 @@ passes it on.
 
 import asyncio
 import contextlib
+import secrets
 import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import Enum
 from pathlib import Path
-
-from coincurve import PrivateKey
 
 from device_simulators.coldcard import replies
 from device_simulators.coldcard.device import ColdcardSocket
@@ -76,9 +75,9 @@ class Middle:
 
     async def _shake_hands(self, greeting: bytes, cable: socket.socket) -> bytes:
         _name, version, raw_host = _HANDSHAKE.unpack(greeting)
-        mine = PrivateKey()
+        mine = secrets.token_bytes(32)
         self._host = LinkSession(shared_key(mine, raw_host))
-        with_device = PrivateKey()
+        with_device = secrets.token_bytes(32)
         ours = ColdcardMessage(
             _HANDSHAKE.pack(b"ncry", version, raw_public_key(with_device)), encrypted=False
         )

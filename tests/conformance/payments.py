@@ -6,8 +6,6 @@ import hashlib
 from dataclasses import replace
 from functools import cache
 
-from coincurve import PrivateKey
-
 from multisig import (
     RECEIVE,
     ChangeTo,
@@ -23,13 +21,14 @@ from multisig import (
     build_psbt,
     p2wpkh,
     sats,
+    secp256k1,
 )
 
 
 @cache
 def foreign_script(label: str = "shop") -> bytes:
     """A P2WPKH script outside the wallet."""
-    return p2wpkh(PrivateKey(hashlib.sha256(label.encode()).digest()).public_key.format())
+    return p2wpkh(secp256k1.public_key_of(hashlib.sha256(label.encode()).digest()))
 
 
 def fund(

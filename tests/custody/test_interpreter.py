@@ -22,7 +22,7 @@ def test_what_is_supported_is_let_through(version):
 
 @pytest.mark.parametrize("package", ["signerd.cli", "signerd.hwi", "custody.cli"])
 def test_each_program_says_it_before_it_loads_what_is_missing(package):
-    code = f"{AS_IF_NEWER}sys.modules['coincurve'] = None; from {package} import main; main()"
+    code = f"{AS_IF_NEWER}sys.modules['btclib_secp256k1'] = None; from {package} import main; main()"
     done = ended([sys.executable, "-c", code])
     assert (done.returncode, done.stdout) == (1, "")
     (sentence,) = done.stderr.splitlines()

@@ -5,12 +5,11 @@ import base64
 import hashlib
 
 import pytest
-from coincurve import PrivateKey
 
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.errors import BadDeviceSignature, Cancelled, DeviceFault
 from firmware_bridge.model import DeviceState, Sighting
-from multisig import Network, WrongNetwork
+from multisig import Network, WrongNetwork, secp256k1
 from tests.support import wallets
 from tests.support.scripted import COLDCARD, ENDPOINT, SPEND, VAULT, Script, bridge_answering, who
 from tests.support.wallets import ALICE, BOB
@@ -24,12 +23,10 @@ async def test_a_signed_message_must_be_by_the_key_that_was_asked():
     """Well formed, by an unknown key: any such signature recovers to some key."""
     key = ALICE.origin_key(PATH).xpub
     answer = {"fingerprint": str(ALICE.fingerprint), "xpubs": [str(key)]}
-    private = PrivateKey(BOB.private_node(PATH).key)
-    recoverable = private.sign_recoverable(hashlib.sha256(b"x").digest(), hasher=None)
-    signature = bytes((31 + recoverable[64],)) + recoverable[:64]
-    bridge, device, _script = await bridge_answering(
-        ("xpubs", answer), ("sign_message", base64.b64encode(signature).decode())
-    )
+    digest = hashlib.sha256(b"x").digest()
+    signature, recovery_id = secp256k1.sign_recoverable(BOB.private_node(PATH).key, digest)
+    by_bob = base64.b64encode(bytes((31 + recovery_id,)) + signature).decode()
+    bridge, device, _script = await bridge_answering(("xpubs", answer), ("sign_message", by_bob))
     with pytest.raises(BadDeviceSignature):
         await bridge.sign_message(device, "hello", PATH)
 

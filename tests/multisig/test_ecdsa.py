@@ -1,7 +1,6 @@
 import base64
 
 import pytest
-from coincurve import PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from multisig import (
     message_hash,
     p2pkh,
     recover_message_key,
+    secp256k1,
     signature_fault,
     verify_ecdsa,
 )
@@ -20,10 +20,10 @@ from multisig.ecdsa import _verify
 from tests.support.vectors import own
 
 ORDER = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_D0364141
-KEY = PrivateKey(b"\x07" * 32)
-PUBLIC_KEY = KEY.public_key.format(compressed=True)
+KEY = b"\x07" * 32
+PUBLIC_KEY = secp256k1.public_key_of(KEY)
 DIGEST = bytes(range(32))
-SIGNATURE = KEY.sign(DIGEST, hasher=None)
+SIGNATURE = secp256k1.sign(KEY, DIGEST)
 
 
 def numbers(der):
@@ -42,9 +42,8 @@ def integer(number):
 
 @given(st.binary(min_size=32, max_size=32), st.integers(1, ORDER - 1))
 def test_a_signature_verifies_for_its_key_and_digest_only(digest, secret):
-    key = PrivateKey(secret.to_bytes(32))
-    signature = key.sign(digest, hasher=None)
-    public_key = key.public_key.format(compressed=True)
+    key = secret.to_bytes(32)
+    signature, public_key = secp256k1.sign(key, digest), secp256k1.public_key_of(key)
     assert signature_fault(signature) is None
     assert verify_ecdsa(public_key, digest, signature)
     assert not verify_ecdsa(public_key, bytes(32) if any(digest) else b"\x01" * 32, signature)
@@ -110,7 +109,7 @@ def test_zero_is_no_signature():
 
 @pytest.mark.parametrize(
     "public_key",
-    [b"", bytes(33), PUBLIC_KEY[:-1], KEY.public_key.format(compressed=False), b"\x02" + b"\xff" * 32,
+    [b"", bytes(33), PUBLIC_KEY[:-1], secp256k1.uncompressed(PUBLIC_KEY), b"\x02" + b"\xff" * 32,
      bytes((PUBLIC_KEY[0] ^ 1,)) + PUBLIC_KEY[1:]],
 )  # fmt: skip
 def test_keys_that_cannot_sign_in_segwit(public_key):
@@ -122,13 +121,9 @@ def test_a_digest_has_32_bytes(digest):
     assert not verify_ecdsa(PUBLIC_KEY, digest, SIGNATURE)
 
 
-MESSAGE_KEY = PrivateKey(b"\x07" * 32)
-MESSAGE_PUBLIC_KEY = MESSAGE_KEY.public_key.format(compressed=True)
-
-
 def sign(text, header=31):
-    compact = MESSAGE_KEY.sign_recoverable(message_hash(text), hasher=None)
-    return bytes((header + compact[64],)) + compact[:64]
+    compact, recovery_id = secp256k1.sign_recoverable(KEY, message_hash(text))
+    return bytes((header + recovery_id,)) + compact
 
 
 @pytest.mark.parametrize("vector", own("messages.json"))
@@ -140,16 +135,16 @@ def test_published_signature(vector):
 
 @given(st.text(max_size=300), st.sampled_from([27, 31, 35, 39]))
 def test_any_header_kind_recovers_the_key(text, header):
-    assert recover_message_key(text, sign(text, header)) == MESSAGE_PUBLIC_KEY
+    assert recover_message_key(text, sign(text, header)) == PUBLIC_KEY
 
 
 def test_another_text_recovers_another_key():
-    assert recover_message_key("pay 2", sign("pay 1")) != MESSAGE_PUBLIC_KEY
+    assert recover_message_key("pay 2", sign("pay 1")) != PUBLIC_KEY
 
 
 def test_length_is_written_as_compact_size():
     assert len({message_hash("x" * length) for length in (252, 253, 254)}) == 3
-    assert recover_message_key("x" * 70_000, sign("x" * 70_000)) == MESSAGE_PUBLIC_KEY
+    assert recover_message_key("x" * 70_000, sign("x" * 70_000)) == PUBLIC_KEY
 
 
 @pytest.mark.parametrize(

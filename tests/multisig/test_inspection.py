@@ -5,7 +5,6 @@ attack, is the corpus: tests/attacks/test_inspection.py.
 from dataclasses import replace
 
 import pytest
-from coincurve import PrivateKey
 
 from multisig import (
     CHANGE,
@@ -20,6 +19,7 @@ from multisig import (
     inspect,
     op_return_script,
     sats,
+    secp256k1,
 )
 from multisig.inspection.inputs_and_outputs import MAX_FALSE_ORIGINS
 from tests.support.wallets import (
@@ -123,8 +123,8 @@ def strangers_signature():
     """Mallory's own key signs the very digest that the vault's keys sign."""
     item = SPEND.inputs[0]
     digest = SighashCache(SPEND.tx).segwit_v0(0, item.witness_script, item.witness_utxo.amount)
-    key = PrivateKey(MALLORY.private_node(()).key)
-    return {0: {key.public_key.format(): key.sign(digest, hasher=None) + b"\x01"}}
+    key = MALLORY.private_node(()).key
+    return {0: {secp256k1.public_key_of(key): secp256k1.sign(key, digest) + b"\x01"}}
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ and finalised from what was verified (BIP-174; S19, P1 to P9).
 from dataclasses import replace
 
 import pytest
-from coincurve import PrivateKey
-from coincurve.keys import ffi, lib
+from btclib_secp256k1 import dsa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -196,14 +195,8 @@ def test_another_signature_by_the_same_key_is_passed_over_p4():
 def other_nonce(signature: bytes) -> bytes:
     """A second valid signature by Alice on input 0, made with another nonce."""
     origin = SPEND.inputs[0].derivations[key_of(ALICE)]
-    private = PrivateKey(ALICE.private_node(origin.path).key)
     digest = signing_inputs(SPEND, VAULT)[0].digest
-    raw, extra = ffi.new("secp256k1_ecdsa_signature *"), ffi.new("unsigned char [32]", b"\x07" * 32)
-    context = private.context.ctx
-    assert lib.secp256k1_ecdsa_sign(context, raw, digest, private.secret, ffi.NULL, extra)
-    der, size = ffi.new("unsigned char [72]"), ffi.new("size_t *", 72)
-    assert lib.secp256k1_ecdsa_signature_serialize_der(context, der, size, raw)
-    other = bytes(ffi.buffer(der, size[0])) + b"\x01"
+    other = dsa.sign(digest, ALICE.private_node(origin.path).key, aux_rand32=b"\x07" * 32) + b"\x01"
     assert other != signature
     return other
 

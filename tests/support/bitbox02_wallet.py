@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from coincurve import PrivateKey
 from hwilib.devices.bitbox02_lib.bitbox02.secp256k1 import antiklepto_host_commit, tagged_sha256
 from hwilib.devices.bitbox02_lib.communication.generated import btc_pb2 as btc
 from hwilib.devices.bitbox02_lib.communication.generated import hww_pb2 as hww
@@ -36,6 +35,7 @@ from multisig import (
     p2wpkh,
     p2wsh,
     sats,
+    secp256k1,
 )
 from tests.support.wallets import ORDER
 
@@ -209,20 +209,19 @@ class Wallet:
         script = multisig_script(quorum.threshold, keys)
         return p2wsh(script), script
 
-    def _nonce(self, path: DerivationPath, digest: bytes) -> PrivateKey:
-        secret = hashlib.sha256(self.seed.sign(path, digest)).digest()
-        return PrivateKey(secret)
+    def _nonce(self, path: DerivationPath, digest: bytes) -> bytes:
+        return hashlib.sha256(self.seed.sign(path, digest)).digest()
 
     def _sign(self, path: DerivationPath, digest: bytes, host_nonce: bytes) -> bytes:
         """64 bytes and the recovery id; the nonce includes the host's part unless the device cheats."""
         first = self._nonce(path, digest)
-        point = first.public_key.format()
+        point = secp256k1.public_key_of(first)
         tweak = (
             tagged_sha256(b"s2c/ecdsa/point", point + host_nonce)
             if self.honest_nonce
             else bytes(31) + b"\x01"
         )
-        nonce = first.add(tweak)
+        nonce = secp256k1.tweaked_private_key(first, tweak)
         return _ecdsa(self.seed._node(path).key, nonce, digest)
 
     def _ask(self, question: str) -> None:
@@ -230,10 +229,10 @@ class Wallet:
             raise Refusal(104, "aborted by the user")
 
 
-def _ecdsa(key: PrivateKey, nonce: PrivateKey, digest: bytes) -> bytes:
-    point = nonce.public_key.format(compressed=False)
+def _ecdsa(key: bytes, nonce: bytes, digest: bytes) -> bytes:
+    point = secp256k1.uncompressed(secp256k1.public_key_of(nonce))
     r, odd = int.from_bytes(point[1:33]) % ORDER, point[64] & 1
-    k, d, z = (int.from_bytes(part) for part in (nonce.secret, key.secret, digest))
+    k, d, z = (int.from_bytes(part) for part in (nonce, key, digest))
     s = pow(k, -1, ORDER) * (z + r * d) % ORDER
     if s > ORDER // 2:
         s, odd = ORDER - s, odd ^ 1

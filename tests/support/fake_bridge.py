@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from coincurve import PrivateKey
-
 from firmware_bridge import (
     BridgeError,
     Cancelled,
@@ -19,7 +17,7 @@ from firmware_bridge import (
     Progress,
     Question,
 )
-from multisig import DerivationPath, Fingerprint, OriginKey, Policy, Psbt, Vault, message_hash
+from multisig import DerivationPath, Fingerprint, OriginKey, Policy, Psbt, Vault, message_hash, secp256k1
 from tests.support.wallets import ALICE, Signer
 
 T = TypeVar("T")
@@ -134,10 +132,9 @@ class FakeBridge:
         self.messages.append(text)
         if self.failures:
             raise self.failures.pop(0)
-        signature = PrivateKey(self.signer.private_node(path).key).sign_recoverable(
-            message_hash(text), hasher=None
-        )
-        return bytes([31 + signature[64]]) + signature[:64]
+        key = self.signer.private_node(path).key
+        signature, recovery_id = secp256k1.sign_recoverable(key, message_hash(text))
+        return bytes([31 + recovery_id]) + signature
 
     async def enrol(
         self, _device_id: str, vault: Vault, name: str, *, on_progress: OnProgress | None = None

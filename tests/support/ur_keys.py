@@ -5,8 +5,6 @@ signature of a challenge.
 import base64
 from itertools import islice
 
-from coincurve import PrivateKey
-
 from firmware_bridge.airgap import cbor, fountain, ur
 from firmware_bridge.airgap.cbor import Item, Tag
 from multisig import (
@@ -16,6 +14,7 @@ from multisig import (
     OriginKey,
     message_hash,
     profile_account_path,
+    secp256k1,
 )
 from tests.support.wallets import ALICE, Signer
 
@@ -83,6 +82,6 @@ def animated(name: str, item: Item, *, max_fragment: int = 60, frames: int = 40)
 
 def proof(text: str, signer: Signer = ALICE, path: DerivationPath | None = None) -> str:
     """In base64, by the first key of the signer's first account for vaults."""
-    key = PrivateKey(signer.private_node(path or signer.vault_key().origin.path / "0/0").key)
-    signature = key.sign_recoverable(message_hash(text), hasher=None)
-    return base64.b64encode(bytes([39 + signature[64]]) + signature[:64]).decode()
+    key = signer.private_node(path or signer.vault_key().origin.path / "0/0").key
+    signature, recovery_id = secp256k1.sign_recoverable(key, message_hash(text))
+    return base64.b64encode(bytes([39 + recovery_id]) + signature).decode()

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from coincurve import PrivateKey
-
 from device_simulators.seed import Seed
 from multisig import (
     HARDENED,
@@ -27,6 +25,7 @@ from multisig import (
     multisig_account_path,
     p2pkh,
     profile_account_path,
+    secp256k1,
 )
 from tests.conformance.payments import *  # noqa: F403 - the spends of the suite stand beside the people who sign them
 
@@ -45,7 +44,7 @@ class PrivateNode:
 
     @property
     def public_key(self) -> bytes:
-        return PrivateKey(self.key).public_key.format()
+        return secp256k1.public_key_of(self.key)
 
     def child(self, number: int) -> "PrivateNode":
         data = b"\x00" + self.key if number >= HARDENED else self.public_key
@@ -132,9 +131,9 @@ class Signer(Keys):
         return OriginKey(KeyOrigin(self.fingerprint, path), xpub)
 
     def signature(self, key: bytes, path: DerivationPath, digest: bytes) -> bytes:
-        private = PrivateKey(self.private_node(path).key)
-        assert private.public_key.format() == key, "the origin does not lead to the key"
-        return private.sign(digest, hasher=None)
+        private = self.private_node(path)
+        assert private.public_key == key, "the origin does not lead to the key"
+        return secp256k1.sign(private.key, digest)
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar
 
-from coincurve import PrivateKey, PublicKeyXOnly
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from custody.server.rules.audit import AttestedHash
+from multisig import secp256k1
 from multisig.canonical_json import MAX_INTEGER, canonical_json
 
 TAG: Final = b"custody/audit-checkpoint"
@@ -69,20 +69,17 @@ class Checkpoint(_Strict):
         return f"checkpoint {self.number} of {self.made_at}"
 
     def signed(self, secret: bytes, aux: bytes) -> "Checkpoint":
-        signature = PrivateKey(secret).sign_schnorr(self.message, aux)
+        signature = secp256k1.sign_schnorr(secret, self.message, aux)
         return self.model_copy(update={"signature": signature.hex()})
 
     def is_signed(self) -> bool:
-        try:
-            key = PublicKeyXOnly(bytes.fromhex(self.public_key))
-        except ValueError:  # no point of the curve has this coordinate
-            return False
-        return key.verify(bytes.fromhex(self.signature), self.message)
+        key, signature = bytes.fromhex(self.public_key), bytes.fromhex(self.signature)
+        return secp256k1.verify_schnorr(key, self.message, signature)
 
 
 def public_key_of(secret: bytes) -> str:
     """The x-only public key that a checkpoint's secret signs for, in hex."""
-    return PrivateKey(secret).public_key_xonly.format().hex()
+    return secp256k1.x_only_public_key_of(secret).hex()
 
 
 @dataclass

@@ -20,7 +20,7 @@ NOT_FOR_A_QUESTION = (
     "pydantic",
     "signerd.shapes.account",
     "multisig",
-    "coincurve",
+    "btclib_secp256k1",
     "embit",
 )
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from hashlib import sha256
 
 import pytest
-from coincurve import PublicKeyXOnly
 
 from custody.server.rules.checkpoints import (
     NO_LINE,
@@ -15,6 +14,7 @@ from custody.server.rules.checkpoints import (
     public_key_of,
     read_into,
 )
+from multisig import secp256k1
 
 SECRET, OTHER = bytes([1]) * 32, bytes([2]) * 32
 KEY = public_key_of(SECRET)
@@ -57,8 +57,8 @@ def test_the_signature_is_bip_340_over_what_the_document_says() -> None:
     signature = bytes.fromhex(values.pop("signature"))
     message = json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
     tag = sha256(b"custody/audit-checkpoint").digest()
-    key = PublicKeyXOnly(bytes.fromhex(values["public_key"]))
-    assert key.verify(signature, sha256(tag + tag + message).digest())
+    key = bytes.fromhex(values["public_key"])
+    assert secp256k1.verify_schnorr(key, sha256(tag + tag + message).digest(), signature)
 
 
 def change(number: int, old: bytes, new: bytes) -> Callable[[list[bytes]], list[bytes]]:
