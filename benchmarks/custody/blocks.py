@@ -29,7 +29,7 @@ from multisig.transaction import OutPoint, TxIn, TxOut
 from tests.support.bitcoind import MISSING, NodeRig, RunningNode, find_bitcoind
 from tests.support.custody import Desk, desk_of, ok
 from tests.support.platform import open_world
-from tests.support.regtest import open_script
+from tests.support.regtest import open_output, open_script
 
 BLOCKS = int(os.environ.get("BENCH_BLOCKS", "20"))
 WATCHED = int(os.environ.get("BENCH_WATCHED", "100000"))
@@ -39,7 +39,7 @@ OURS = int(os.environ.get("BENCH_OURS", "100"))
 COIN = 20_000
 FEE = 1_000
 REGTEST = "CUSTODY_CHAIN_REGTEST"
-SOURCE, FOREIGN = open_script(1), p2wsh(open_script(2))
+SOURCE, FOREIGN = open_script(1), open_output(2)
 
 
 @dataclass(frozen=True)

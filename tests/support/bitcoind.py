@@ -23,10 +23,9 @@ from typing import Any
 from custody.server.chain.backend import BlockRef
 from custody.server.chain.core import CookieFile, CoreBackend
 from multisig.network import Network
-from multisig.script import p2wsh
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
 from multisig.units import Sats
-from tests.support.regtest import open_script
+from tests.support.regtest import open_output, open_script
 
 NAMED = "CUSTODY_TEST_BITCOIND"
 CACHED = Path(__file__).parents[2] / ".cache" / "bitcoind" / "bitcoind"
@@ -191,12 +190,12 @@ class NodeRig:
         return open_script(self._coinbases[height])
 
     def fund(self, number: int, amount: int) -> str:
-        return self.pay(p2wsh(open_script(number)), amount)
+        return self.pay(open_output(number), amount)
 
     def pay(self, script: bytes, amount: int) -> str:
         """Pays any script."""
         height, outpoint, behind, held = self._next_money(amount)
-        change = TxOut(Sats(held - amount - FEE), p2wsh(open_script(behind)))
+        change = TxOut(Sats(held - amount - FEE), open_output(behind))
         payment = Transaction(
             version=2,
             inputs=(TxIn(outpoint, 0xFFFFFFFD, b"", (open_script(behind),)),),
@@ -246,7 +245,7 @@ class NodeRig:
     def _mine(self, transactions: list[str]) -> BlockRef:
         """Exactly these, by txid or in hexadecimal. Blocks differ even on one parent in one second."""
         self._mined += 1
-        script = p2wsh(open_script(self._mined))
+        script = open_output(self._mined)
         block_hash = self.node.call("generateblock", f"raw({script.hex()})", transactions)["hash"]
         block = self.node.call("getblock", block_hash, 2)
         self._note_coinbase(block)

@@ -8,10 +8,9 @@ from typing import Protocol
 from custody.server.chain.backend import BlockRef, ChainBackend, FoundOutput
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.embedded.mining import MINER_WITNESS_SCRIPT
-from multisig.script import p2wsh
 from multisig.transaction import Transaction
 from multisig.units import Sats
-from tests.support.regtest import FakeClock, coin_of, mine_branch, open_address, open_script
+from tests.support.regtest import FakeClock, coin_of, mine_branch, open_address, open_output
 
 
 class Rig(Protocol):
@@ -72,7 +71,7 @@ def confirmed_coin(rig: Rig, amount: int = 100_000) -> tuple[FoundOutput, int]:
     number = rig.fresh()
     txid = rig.fund(number, amount)
     rig.mine()
-    return coin_of(rig.backend, txid, p2wsh(open_script(number))), number
+    return coin_of(rig.backend, txid, open_output(number)), number
 
 
 class EmbeddedRig:

@@ -29,8 +29,13 @@ def open_script(number: int) -> bytes:
     return b"\x02" + (0x0100 + number).to_bytes(2, "big")
 
 
+def open_output(number: int) -> bytes:
+    """The output script that pays it."""
+    return p2wsh(open_script(number))
+
+
 def open_address(number: int) -> str:
-    address = encode_address(p2wsh(open_script(number)), Network.REGTEST)
+    address = encode_address(open_output(number), Network.REGTEST)
     assert address is not None
     return address
 
@@ -45,7 +50,7 @@ def funded(chain: EmbeddedChain, number: int, amount: int) -> FoundOutput:
     """A confirmed coin behind `open_script(number)`."""
     txid = chain.fund(open_address(number), Sats(amount))
     chain.mine(1)
-    return coin_of(chain, txid, p2wsh(open_script(number)))
+    return coin_of(chain, txid, open_output(number))
 
 
 def spend(

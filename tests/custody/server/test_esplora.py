@@ -12,12 +12,11 @@ from custody.server.chain.esplora import EsploraBackend
 from custody.server.errors import ChainUnavailable
 from custody.server.store.models import ProposalRow
 from multisig.network import Network
-from multisig.script import p2wsh
 from multisig.transaction import Transaction
 from tests.support.custody import ok, open_desk
 from tests.support.esplora import AT_ONCE, URL, Explorer, as_json, edited, plain, served
 from tests.support.platform import open_world
-from tests.support.regtest import FakeClock, funded, open_script, spend
+from tests.support.regtest import FakeClock, funded, open_output, spend
 
 
 @contextmanager
@@ -51,7 +50,7 @@ def test_the_setting_makes_the_platform_ask_an_explorer(tmp_path, monkeypatch):
     ):
         monkeypatch.setenv("CUSTODY_CHAIN_REGTEST", f"esplora:{url}")
         coin = funded(chain, 1, 100_000)
-        scripts = [p2wsh(open_script(number)) for number in range(1, 9)]
+        scripts = [open_output(number) for number in range(1, 9)]
         payment = spend(coin, 1, to=scripts[-1])
         with open_world(tmp_path / "platform") as world, world.platform.background.running():
             backend = world.platform.background.backends["regtest"]

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from firmware_bridge import Bridge, Family
-from multisig import Network, Transaction, encode_address, p2wsh
+from multisig import Network, Transaction, encode_address
 from signerd.core.audit import Note
 from signerd.core.values import OwnKey, Pin, SigningLimits, VaultClaim
 from signerd.journal import Journal
@@ -33,7 +33,7 @@ from tests.support.fake_platform import FakePlatform
 from tests.support.hwi_parity import approving
 from tests.support.pages import DOCS, shell_lines
 from tests.support.real_signer import ready
-from tests.support.regtest import open_script
+from tests.support.regtest import open_output
 from tests.support.virtual import Record, holder, seed, vault
 
 pytestmark = pytest.mark.slow("a real node with three wallets, and two dozen programs")
@@ -42,7 +42,7 @@ NETWORK = Network.REGTEST
 OWN_ACCOUNT, WITH_A_VAULT = DOCS / "build" / "hwi.md", DOCS / "sign" / "core.md"
 MAKES = (Family.TREZOR, Family.COLDCARD, Family.LEDGER)
 VAULT, COIN = vault(), 1_000_000
-ELSEWHERE = encode_address(p2wsh(open_script(1)), NETWORK)
+ELSEWHERE = encode_address(open_output(1), NETWORK)
 # What asks a device to sign.
 ASKS = re.compile(r" (?:send|sendall|walletprocesspsbt) ")
 
@@ -285,7 +285,7 @@ def test_two_of_three_makes_pay_from_several_coins_raise_the_fee_and_sweep(story
     assert first not in spent["mempool"], "it was replaced"
     assert [len(one.inputs) for one in (bumped, swept)] == [3, 2]
     assert any(output.amount == 2_500_000 for output in bumped.outputs)
-    assert [output.script_pubkey for output in swept.outputs] == [p2wsh(open_script(1))]
+    assert [output.script_pubkey for output in swept.outputs] == [open_output(1)]
     assert float(spent["left"]) == 0
     signatures = [sum(kind.startswith("sign") for kind in desk.record.kinds) for desk in story["desks"]]
     assert min(signatures) == 2, "each make signed twice or more"

@@ -11,18 +11,18 @@ import pytest
 
 from device_simulators.coldcard.wallet_file import parse_wallet_file
 from firmware_bridge import Family
-from multisig import Network, Psbt, encode_address, p2wsh
+from multisig import Network, Psbt, encode_address
 from signerd.core.values import Pin
 from signerd.kit.document import kit
 from tests.conformance.rigs import SEEDS, make_rig, make_vault, plugged_in, short_folder
 from tests.support import bare_hwi
 from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
 from tests.support.kits import parsed
-from tests.support.regtest import open_script
+from tests.support.regtest import open_output
 
 VAULT = make_vault(network=Network.REGTEST)
 PIN = Pin("vault-1", 1, "Treasury", VAULT, VAULT.cosigners[0])
-ELSEWHERE = encode_address(p2wsh(open_script(1)), Network.REGTEST)
+ELSEWHERE = encode_address(open_output(1), Network.REGTEST)
 
 
 @pytest.fixture(scope="module")

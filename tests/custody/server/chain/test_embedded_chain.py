@@ -14,11 +14,10 @@ from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.engine import InvalidBlock
 from custody.server.errors import ChainUnavailable
 from multisig.errors import WrongNetwork
-from multisig.script import p2wsh
 from multisig.units import Sats
-from tests.support.regtest import coin_of, funded, mine_branch, open_address, open_script, spend
+from tests.support.regtest import coin_of, funded, mine_branch, open_address, open_output, open_script, spend
 
-HERE = p2wsh(open_script(7))
+HERE = open_output(7)
 
 
 def test_fund_refuses_what_it_cannot_pay(chain):

@@ -3,10 +3,9 @@
 import pytest
 
 from custody.server.chain.backend import Accepted, BroadcastRefused, RefusalCode, SpendingTransaction
-from multisig.script import p2wsh
-from tests.support.regtest import coin_of, funded, open_address, open_script, spend
+from tests.support.regtest import coin_of, funded, open_address, open_output, spend
 
-HERE = p2wsh(open_script(7))
+HERE = open_output(7)
 
 
 @pytest.fixture
@@ -46,13 +45,13 @@ def test_it_takes_a_chain_of_25_and_as_many_children_as_a_node_does(chain):
     """Core's limits before release 31."""
     last = first = funded(chain, 1, 1_000_000)
     for _ in range(25):
-        sent = taken(chain, spend(last, 1, to=p2wsh(open_script(1))))
-        last = coin_of(chain, sent.txid, p2wsh(open_script(1)))
+        sent = taken(chain, spend(last, 1, to=open_output(1)))
+        last = coin_of(chain, sent.txid, open_output(1))
     outcome = chain.broadcast(spend(last, 1, to=HERE))
     assert (outcome.code, outcome.reason) == (RefusalCode.POLICY, "too-long-mempool-chain")
     # What takes the place of the first one takes the whole chain away.
-    second = taken(chain, spend(first, 1, to=p2wsh(open_script(1)), fee=100_000))
-    taken(chain, spend(coin_of(chain, second.txid, p2wsh(open_script(1))), 1, to=HERE))
+    second = taken(chain, spend(first, 1, to=open_output(1), fee=100_000))
+    taken(chain, spend(coin_of(chain, second.txid, open_output(1)), 1, to=HERE))
 
 
 def test_its_own_payments_wait_for_a_block_where_too_many_hang_together(chain):

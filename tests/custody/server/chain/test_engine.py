@@ -17,14 +17,14 @@ from multisig.hashes import sha256d
 from multisig.script import p2wsh
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
 from multisig.units import MAX_MONEY, Sats
-from tests.support.regtest import START, open_script
+from tests.support.regtest import START, open_output, open_script
 
-SPENT = TxOut(Sats(10_000), p2wsh(open_script(1)))
+SPENT = TxOut(Sats(10_000), open_output(1))
 ONE_KEY = b"\x51\x21" + b"\x02" + b"\x11" * 32 + b"\x51\xae"
 GOOD = Transaction(
     version=2,
     inputs=(TxIn(OutPoint("11" * 32, 0), 0xFFFFFFFD, b"", (open_script(1),)),),
-    outputs=(TxOut(Sats(9_000), p2wsh(open_script(2))),),
+    outputs=(TxOut(Sats(9_000), open_output(2)),),
     locktime=0,
 )
 
@@ -32,9 +32,9 @@ GOOD = Transaction(
 def test_a_wrong_witness_names_its_input():
     second = TxIn(OutPoint("22" * 32, 0), 0xFFFFFFFD, b"", (open_script(2),))
     both = replace(GOOD, inputs=(GOOD.inputs[0], second))
-    verify_transaction(both, [SPENT, TxOut(Sats(5), p2wsh(open_script(2)))])
+    verify_transaction(both, [SPENT, TxOut(Sats(5), open_output(2))])
     with pytest.raises(InvalidSpend) as caught:
-        verify_transaction(both, [SPENT, TxOut(Sats(5), p2wsh(open_script(3)))])
+        verify_transaction(both, [SPENT, TxOut(Sats(5), open_output(3))])
     assert caught.value.input_index == 1
 
 

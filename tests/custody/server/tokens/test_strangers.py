@@ -4,12 +4,12 @@ from sqlalchemy import select
 
 from custody.server.store.models import ContractRow, ProposalRow
 from custody.server.tokens.indexer import proposed_deployments
-from multisig.script import op_return_script, p2wsh
+from multisig.script import op_return_script
 from multisig.tokens import encode_payload, parse_bytecode
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
 from multisig.units import Sats
 from tests.support.custody import ok
-from tests.support.regtest import open_address, open_script
+from tests.support.regtest import open_address, open_output, open_script
 from tests.support.token_desk import TokenDesk
 
 STRANGER, AMOUNT = 7, 50_000
@@ -17,7 +17,7 @@ STRANGER, AMOUNT = 7, 50_000
 
 def mined_by_a_stranger(tokens: TokenDesk, contract_uid: int) -> str:
     """The deployment of that token from a coin that any key may spend."""
-    chain, script = tokens.desk.chain, p2wsh(open_script(STRANGER))
+    chain, script = tokens.desk.chain, open_output(STRANGER)
     with tokens.desk.world.platform.services.store.read() as db:
         bytecode = parse_bytecode(db.get_one(ContractRow, contract_uid).bytecode)
     paid = chain.transaction(chain.fund(open_address(STRANGER), Sats(AMOUNT))).transaction

@@ -7,10 +7,9 @@ What a rig is stands in tests/support/chains.py.
 import pytest
 
 from custody.server.chain.configuration import BackendKind
-from multisig.script import p2wsh
 from tests.support.chains import EmbeddedRig, Rig
 from tests.support.fake_bitcoind import FakeNodeRig
-from tests.support.regtest import open_script
+from tests.support.regtest import open_output
 
 # One kind has a second rig: a fake node.
 RIGS = (*BackendKind, "core")
@@ -38,4 +37,4 @@ def core_rig(tmp_path_factory):
 @pytest.fixture
 def here(rig):
     """A script that nothing has paid so far."""
-    return p2wsh(open_script(rig.fresh()))
+    return open_output(rig.fresh())

@@ -5,11 +5,11 @@ and their callers: the output script that the first input spends.
 from dataclasses import replace
 
 from custody.server.chain.backend import BlockRef
-from multisig.script import op_return_script, p2wsh
+from multisig.script import op_return_script
 from multisig.transaction import OutPoint, TxIn, TxOut
 from multisig.units import Sats
 from tests.support.chains import confirmed_coin
-from tests.support.regtest import open_script, spend
+from tests.support.regtest import open_output, open_script, spend
 
 PREFIX = b"CPT"
 GENESIS = BlockRef(0, "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206", 1_296_688_602)
@@ -18,7 +18,7 @@ GENESIS = BlockRef(0, "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a114
 def carrying(rig, data, amount=100_000):
     """A payment of a confirmed coin that also pushes data, and the script of that coin."""
     coin, number = confirmed_coin(rig, amount)
-    plain = spend(coin, number, to=p2wsh(open_script(rig.fresh())))
+    plain = spend(coin, number, to=open_output(rig.fresh()))
     outputs = (*plain.outputs, TxOut(Sats(0), op_return_script(data)))
     return replace(plain, outputs=outputs), coin.script_pubkey
 
@@ -40,7 +40,7 @@ def test_what_carries_such_data_stands_there_in_order_with_its_caller(rig):
     second, caller_of_second = carrying(rig, b"CPT two")
     coin, number = confirmed_coin(rig)
     between = rig.fresh()
-    parent = spend(coin, number, to=p2wsh(open_script(between)))
+    parent = spend(coin, number, to=open_output(between))
     child = replace(
         second,
         inputs=(TxIn(OutPoint(parent.txid, 0), 0xFFFFFFFD, b"", (open_script(between),)),),

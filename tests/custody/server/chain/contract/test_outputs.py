@@ -12,20 +12,16 @@ from custody.server.chain.backend import (
 )
 from multisig.script import p2wsh
 from tests.support.chains import confirmed_coin
-from tests.support.regtest import coin_of, open_script, spend
-
-
-def script(number):
-    return p2wsh(open_script(number))
+from tests.support.regtest import coin_of, open_output, spend
 
 
 def test_a_coin_from_its_payment_to_its_spend(rig, here):
     """Looked up by its script, since a height, and by its transactions."""
     number = rig.fresh()
-    ours = [script(number)]
+    ours = [open_output(number)]
     txid = rig.fund(number, 12_345)
-    found = coin_of(rig.backend, txid, script(number))
-    waiting = FoundOutput(found.outpoint, 12_345, script(number), None, coinbase=False, spent=None)
+    found = coin_of(rig.backend, txid, open_output(number))
+    waiting = FoundOutput(found.outpoint, 12_345, open_output(number), None, coinbase=False, spent=None)
     assert found == waiting
     block = rig.mine(2)[0]
     coin = replace(waiting, block=block)
@@ -33,19 +29,19 @@ def test_a_coin_from_its_payment_to_its_spend(rig, here):
     assert rig.backend.outputs_to(ours, since_height=block.height + 1) == ()
 
     next_number = rig.fresh()
-    payment = spend(coin, number, to=script(next_number))
+    payment = spend(coin, number, to=open_output(next_number))
     assert rig.backend.broadcast(payment) == Accepted(payment.txid)
     assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, None)
     assert rig.backend.broadcast(payment) == AlreadyKnown(payment.txid, confirmed=False)
     spent = replace(coin, spent=SpendingTransaction(payment.txid, None))
     assert rig.backend.outputs_to(ours, since_height=block.height + 1) == (spent,)
-    assert coin_of(rig.backend, payment.txid, script(next_number)).block is None
+    assert coin_of(rig.backend, payment.txid, open_output(next_number)).block is None
     (block,) = rig.mine()
     spent = replace(coin, spent=SpendingTransaction(payment.txid, block))
     assert rig.backend.outputs_to(ours, since_height=block.height) == (spent,)
     assert rig.backend.outputs_to(ours, since_height=block.height + 1) == ()
     assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, block)
-    change = coin_of(rig.backend, payment.txid, script(next_number))
+    change = coin_of(rig.backend, payment.txid, open_output(next_number))
     assert change.block == block
     # It is known though its outputs are spent, too.
     rig.send(spend(change, next_number, to=here))
@@ -68,24 +64,24 @@ def test_what_a_branch_leaves_out_is_unconfirmed_again(rig, here):
     assert coin_of(rig.backend, payment.txid, here).block is not None
     for depth, block in ((1, coin.block), (3, None)):
         rig.reorganise(depth, depth + 1)
-        again = coin_of(rig.backend, coin.outpoint.txid, script(number))
+        again = coin_of(rig.backend, coin.outpoint.txid, open_output(number))
         assert (again.block, again.spent) == (block, SpendingTransaction(payment.txid, None))
         assert coin_of(rig.backend, payment.txid, here).block is None
         assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, None)
     (block,) = rig.mine()
-    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).block == block
+    assert coin_of(rig.backend, coin.outpoint.txid, open_output(number)).block == block
 
 
 def test_a_double_spend_in_a_branch_removes_the_first_for_good(rig, here):
     coin, number = confirmed_coin(rig)
-    elsewhere = script(rig.fresh())
+    elsewhere = open_output(rig.fresh())
     first, rival = spend(coin, number, to=here), spend(coin, number, to=elsewhere)
     rig.send(first)
     rig.mine()
     assert coin_of(rig.backend, first.txid, here).block is not None
     branch = rig.reorganise(1, 2, [rival])
     assert rig.backend.outputs_to([here]) == ()
-    spent = coin_of(rig.backend, coin.outpoint.txid, script(number)).spent
+    spent = coin_of(rig.backend, coin.outpoint.txid, open_output(number)).spent
     assert spent == SpendingTransaction(rival.txid, branch[0])
     assert coin_of(rig.backend, rival.txid, elsewhere).block == branch[0]
     assert rig.backend.broadcast(first).code is RefusalCode.MISSING_INPUTS
@@ -99,7 +95,7 @@ def test_what_the_mempool_forgot_is_gone_and_its_coins_are_free(rig, here):
     assert coin_of(rig.backend, payment.txid, here).block is None
     rig.forget()
     assert rig.backend.outputs_to([here]) == ()
-    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).spent is None
+    assert coin_of(rig.backend, coin.outpoint.txid, open_output(number)).spent is None
     rig.send(payment)
     assert coin_of(rig.backend, payment.txid, here).block is None
 
@@ -110,7 +106,7 @@ def test_a_long_history_is_read_from_its_beginning(rig, here):
     rig.send(payment)
     (block,) = rig.mine()
     rig.mine(60)
-    found = {each.outpoint.txid: each for each in rig.backend.outputs_to([script(number), here])}
+    found = {each.outpoint.txid: each for each in rig.backend.outputs_to([open_output(number), here])}
     assert found[coin.outpoint.txid].spent == SpendingTransaction(payment.txid, block)
     assert found[payment.txid].block == block
-    assert rig.backend.outputs_to([script(number), here], since_height=block.height + 1) == ()
+    assert rig.backend.outputs_to([open_output(number), here], since_height=block.height + 1) == ()

@@ -5,10 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from custody.server.errors import ChainUnavailable
-from multisig.script import p2wsh
 from multisig.units import FeeRate
 from tests.support.chains import confirmed_coin
-from tests.support.regtest import open_script, spend
+from tests.support.regtest import open_output, spend
 
 
 def test_an_estimate_is_a_rate_or_none(rig):
@@ -20,8 +19,8 @@ def test_an_estimate_is_a_rate_or_none(rig):
 
 def test_without_a_server_every_call_is_unavailable_and_later_works_again(rig):
     coin, number = confirmed_coin(rig)
-    ours = [p2wsh(open_script(number))]
-    payment = spend(coin, number, to=p2wsh(open_script(rig.fresh())))
+    ours = [open_output(number)]
+    payment = spend(coin, number, to=open_output(rig.fresh()))
     tip = rig.backend.tip()
     with rig.down():
         for ask in (
@@ -39,7 +38,7 @@ def test_without_a_server_every_call_is_unavailable_and_later_works_again(rig):
 
 def test_several_threads_ask_at_once_while_the_chain_moves(rig):
     coin, number = confirmed_coin(rig)
-    ours = [p2wsh(open_script(number))]
+    ours = [open_output(number)]
 
     def ask(_turn):
         tip = rig.backend.tip()

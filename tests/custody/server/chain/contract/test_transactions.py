@@ -11,7 +11,7 @@ from custody.server.chain.backend import (
 from multisig.script import p2wsh
 from multisig.transaction import OutPoint
 from tests.support.chains import confirmed_coin
-from tests.support.regtest import coin_of, open_script, spend
+from tests.support.regtest import coin_of, open_output, open_script, spend
 
 
 def refusal(rig, transaction):
@@ -29,9 +29,9 @@ def test_25_that_hang_together_are_taken_by_every_node(rig, here):
     coin, number = confirmed_coin(rig)
     for _ in range(24):
         second = rig.fresh()
-        sent = spend(coin, number, to=p2wsh(open_script(second)), fee=200)
+        sent = spend(coin, number, to=open_output(second), fee=200)
         rig.send(sent)
-        coin, number = coin_of(rig.backend, sent.txid, p2wsh(open_script(second))), second
+        coin, number = coin_of(rig.backend, sent.txid, open_output(second)), second
     last = spend(coin, number, to=here, fee=200)
     assert rig.backend.broadcast(last) == Accepted(last.txid)
     (block,) = rig.mine()

@@ -8,13 +8,12 @@ import pytest
 
 from custody.server.chain.core import history, node
 from custody.server.errors import ChainUnavailable
-from multisig.script import p2wsh
 from tests.support.examples import drawn
 from tests.support.fake_bitcoind import FakeNodeRig
-from tests.support.regtest import open_script, spend
+from tests.support.regtest import open_output, spend
 
 NUMBERS = tuple(range(1, 17))
-SCRIPTS = {number: p2wsh(open_script(number)) for number in NUMBERS}
+SCRIPTS = {number: open_output(number) for number in NUMBERS}
 STEPS = 50
 METHODS = (
     "getblockhash", "getblock", "scanblocks", "getrawmempool", "getrawtransaction", "gettxspendingprevout",

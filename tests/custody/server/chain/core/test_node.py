@@ -11,9 +11,9 @@ from multisig.script import p2wsh
 from multisig.transaction import OutPoint
 from multisig.units import FeeRate
 from tests.support.chains import confirmed_coin
-from tests.support.regtest import open_script, spend
+from tests.support.regtest import open_output, open_script, spend
 
-SCRIPT = p2wsh(open_script(1))
+SCRIPT = open_output(1)
 
 
 def every_question(backend, payment):

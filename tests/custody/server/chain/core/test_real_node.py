@@ -13,12 +13,11 @@ from custody.server.chain.backend import Accepted, RefusalCode
 from custody.server.chain.core import CookieFile, CoreBackend, Password
 from custody.server.errors import ChainUnavailable
 from multisig.network import Network
-from multisig.script import p2wsh
 from multisig.transaction import TxOut
 from multisig.units import Sats
 from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
 from tests.support.chains import confirmed_coin
-from tests.support.regtest import open_script, spend
+from tests.support.regtest import open_output, spend
 
 GUIDE = Path(__file__).parents[5] / "docs" / "operate" / "chain.md"
 METHODS = re.findall(r"^rpcwhitelist=custody:([a-z,]+)$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
@@ -106,10 +105,10 @@ def test_the_methods_of_the_guide_are_enough(start):
         rig = NodeRig(node, spare_coins=4)
         backend = CoreBackend(Network.REGTEST, node.url, Password("custody", SecretStr("s3cret")))
         coin, number = confirmed_coin(rig)
-        assert backend.outputs_to([p2wsh(open_script(number))]) == (coin,)
-        payment = spend(coin, number, to=p2wsh(open_script(rig.fresh())))
+        assert backend.outputs_to([open_output(number)]) == (coin,)
+        payment = spend(coin, number, to=open_output(rig.fresh()))
         assert backend.broadcast(payment) == Accepted(payment.txid)
-        assert backend.outputs_to([p2wsh(open_script(number))])[0].spent.txid == payment.txid
+        assert backend.outputs_to([open_output(number)])[0].spent.txid == payment.txid
         (block,) = rig.mine()
         assert backend.transaction(payment.txid).block.hash == block.hash
         assert backend.block_at(block.height) == block
@@ -122,20 +121,20 @@ def test_the_methods_of_the_guide_are_enough(start):
 
 def burn(coin, number):
     """Pays into an unspendable output."""
-    payment = spend(coin, number, to=p2wsh(open_script(number)))
+    payment = spend(coin, number, to=open_output(number))
     return replace(
         payment, outputs=(TxOut(Sats(50_000), b"\x6a"), TxOut(Sats(40_000), payment.outputs[0].script_pubkey))
     )
 
 
 def dust(coin, number):
-    payment = spend(coin, number, to=p2wsh(open_script(number)), fee=1_000)
+    payment = spend(coin, number, to=open_output(number), fee=1_000)
     rest = TxOut(Sats(payment.outputs[0].amount - 100), payment.outputs[0].script_pubkey)
-    return replace(payment, outputs=(rest, TxOut(Sats(100), p2wsh(open_script(number)))))
+    return replace(payment, outputs=(rest, TxOut(Sats(100), open_output(number))))
 
 
 def unknown_version(coin, number):
-    return spend(coin, number, to=p2wsh(open_script(number)), version=99)
+    return spend(coin, number, to=open_output(number), version=99)
 
 
 @pytest.mark.parametrize("make", [dust, burn, unknown_version])

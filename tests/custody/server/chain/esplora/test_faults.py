@@ -8,12 +8,11 @@ import pytest
 
 from custody.server.chain.backend import Accepted
 from custody.server.errors import ChainUnavailable
-from multisig.script import p2wsh
 from multisig.units import FeeRate
 from tests.support.chains import confirmed_coin
 from tests.support.esplora import as_json, edited, plain
 from tests.support.examples import drawn
-from tests.support.regtest import open_script, spend
+from tests.support.regtest import open_output, spend
 
 PATHS = (
     "/blocks/tip/hash",
@@ -66,7 +65,7 @@ class Scene:
     def __init__(self, rig):
         self.first, number = confirmed_coin(rig)
         self.second, _ = confirmed_coin(rig)
-        self.elsewhere = p2wsh(open_script(rig.fresh()))
+        self.elsewhere = open_output(rig.fresh())
         self.sent = spend(self.first, number, to=self.elsewhere)
         rig.send(self.sent)
         self.scripts = [self.first.script_pubkey, self.second.script_pubkey, self.elsewhere]
@@ -142,7 +141,7 @@ def moving_between_the_pages(rig, *moves):
         rig.fund(number, 1_000)
         rig.mine()
     rig.explorer.before = lambda path: left.pop()() if "/txs/chain/" in path and left else None
-    found = rig.stranger().outputs_to([p2wsh(open_script(number))])
+    found = rig.stranger().outputs_to([open_output(number)])
     assert left == []
     return found
 

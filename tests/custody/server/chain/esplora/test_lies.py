@@ -10,7 +10,6 @@ from custody.server.chain.embedded.mining import build_block
 from custody.server.chain.engine import HEADER_BYTES, block_hash, split_block
 from custody.server.errors import ChainUnavailable
 from multisig.network import Network
-from multisig.script import p2wsh
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
 from multisig.units import Sats
 from tests.support.chains import confirmed_coin
@@ -24,7 +23,7 @@ from tests.support.esplora import (
     edited,
     plain,
 )
-from tests.support.regtest import coin_of, open_script, spend
+from tests.support.regtest import coin_of, open_output, open_script, spend
 
 
 class Liar:
@@ -73,7 +72,7 @@ WAITING = {"confirmed": False}
 def invented_deposit(number, amount=1_000_000_000):
     """Pays us out of coins that do not exist."""
     txin = TxIn(OutPoint("77" * 32, 0), 0xFFFFFFFD, b"", (b"\x01",))
-    return Transaction(2, (txin,), (TxOut(Sats(amount), p2wsh(open_script(number))),), 0)
+    return Transaction(2, (txin,), (TxOut(Sats(amount), open_output(number)),), 0)
 
 
 @pytest.fixture
@@ -100,7 +99,7 @@ class TestDeposits:
             rig.explorer.answering(f"/tx/{transaction.txid}/merkle-proof", lambda _: proof),
             pytest.raises(ChainUnavailable),
         ):
-            rig.backend.outputs_to([p2wsh(open_script(number))])
+            rig.backend.outputs_to([open_output(number)])
 
     def test_a_proof_of_another_transaction_or_block_is_none(self, rig, coin):
         """The waiting deposit is said to be where a real one is, and proven by that one's branch."""
@@ -115,7 +114,7 @@ class TestDeposits:
             rig.explorer.answering(f"/tx/{txid}/merkle-proof", lambda _: true),
             pytest.raises(ChainUnavailable, match="wrong"),
         ):
-            rig.backend.outputs_to([p2wsh(open_script(number))])
+            rig.backend.outputs_to([open_output(number)])
 
     @pytest.mark.parametrize("change", [{"block_height": 1}, {"block_time": 5}, {"block_hash": "12" * 32}])
     def test_a_block_that_is_not_the_one_named_is_noticed(self, rig, coin, change):
@@ -178,7 +177,7 @@ class TestSpends:
     @pytest.mark.parametrize("confirmed", [False, True])
     def test_a_spend_cannot_be_invented_without_our_keys(self, rig, coin, number, confirmed):
         (block,) = rig.mine()
-        theft = spend(coin, number, to=p2wsh(open_script(rig.fresh())), witness=(open_script(number + 1),))
+        theft = spend(coin, number, to=open_output(rig.fresh()), witness=(open_script(number + 1),))
         status = in_block(block) if confirmed else WAITING
         with Liar(rig, theft, status), pytest.raises(ChainUnavailable):
             rig.backend.outputs_to([coin.script_pubkey])
@@ -186,7 +185,7 @@ class TestSpends:
 
     def test_a_valid_spend_is_not_said_to_be_confirmed_when_it_waits(self, rig, coin, number):
         (block,) = rig.mine()
-        rival = spend(coin, number, to=p2wsh(open_script(rig.fresh())))
+        rival = spend(coin, number, to=open_output(rig.fresh()))
         with Liar(rig, rival, in_block(block)), pytest.raises(ChainUnavailable):
             rig.backend.outputs_to([coin.script_pubkey])
         with Liar(rig, rival, WAITING):
@@ -194,8 +193,8 @@ class TestSpends:
             assert found.spent == SpendingTransaction(rival.txid, None)
 
     def test_two_spends_of_one_coin(self, rig, coin, number):
-        rig.send(spend(coin, number, to=p2wsh(open_script(rig.fresh()))))
-        rival = spend(coin, number, to=p2wsh(open_script(rig.fresh())), fee=3_000)
+        rig.send(spend(coin, number, to=open_output(rig.fresh())))
+        rival = spend(coin, number, to=open_output(rig.fresh()), fee=3_000)
         with Liar(rig, rival, WAITING), pytest.raises(ChainUnavailable):
             rig.backend.outputs_to([coin.script_pubkey])
 
@@ -302,7 +301,7 @@ class TestBlocks:
     @pytest.mark.parametrize("network", [Network.MAINNET, Network.TESTNET4, Network.SIGNET])
     def test_another_network_is_refused_at_every_call(self, rig, coin, number, network):
         backend = EsploraBackend(URL, network, pace=AT_ONCE, transport=rig.explorer)
-        payment = spend(coin, number, to=p2wsh(open_script(rig.fresh())))
+        payment = spend(coin, number, to=open_output(rig.fresh()))
         for ask in (
             backend.tip,
             lambda: backend.block_at(0),
@@ -333,7 +332,7 @@ class TestBlocks:
 class TestBroadcast:
     @pytest.fixture
     def payment(self, rig, coin, number):
-        return spend(coin, number, to=p2wsh(open_script(rig.fresh())))
+        return spend(coin, number, to=open_output(rig.fresh()))
 
     @pytest.mark.parametrize(
         ("said", "match"),

@@ -8,10 +8,9 @@ import pytest
 from custody.server.chain.esplora.wire import RequestPace
 from custody.server.errors import ChainUnavailable
 from multisig.network import Network
-from multisig.script import p2wsh
 from tests.support.chains import confirmed_coin
 from tests.support.esplora import URL, EsploraBackend, plain
-from tests.support.regtest import FakeClock, open_script, spend
+from tests.support.regtest import FakeClock, open_output, spend
 
 PACE = RequestPace()
 
@@ -23,7 +22,7 @@ class Watched:
         self.rig, self.clock = rig, FakeClock()
         self.coin, self.number = confirmed_coin(rig)
         rig.mine(3)
-        self.scripts = [self.coin.script_pubkey] + [p2wsh(open_script(10_000 + each)) for each in range(99)]
+        self.scripts = [self.coin.script_pubkey] + [open_output(10_000 + each) for each in range(99)]
         self.backend = EsploraBackend(
             URL, Network.REGTEST, pace=PACE, transport=rig.explorer, clock=self.clock
         )
@@ -60,7 +59,7 @@ def test_the_next_looks_ask_nothing_and_each_script_once_in_a_period(watched):
 
 
 def test_what_was_broadcast_is_looked_for_at_once(watched, rig):
-    payment = spend(watched.coin, watched.number, to=p2wsh(open_script(20_000)))
+    payment = spend(watched.coin, watched.number, to=open_output(20_000))
     watched.backend.broadcast(payment)
     watched.look()
     assert [each.spent.txid for each in watched.found] == [payment.txid]
