@@ -5,12 +5,25 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from custody.server.chain.backend import BlockRef, ChainBackend, FoundOutput
+from custody.server.chain.backend import BlockRef, ChainBackend, FoundOutput, RefusalCode
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.embedded.mining import MINER_WITNESS_SCRIPT
 from multisig.transaction import Transaction
 from multisig.units import Sats
 from tests.support.regtest import FakeClock, coin_of, mine_branch, open_address, open_output
+
+# Core's words for the embedded mempool's refusals, as `sendrawtransaction` says them with code -26.
+REASONS = {
+    RefusalCode.MISSING_INPUTS: "bad-txns-inputs-missingorspent",
+    RefusalCode.CONFLICT: "insufficient fee",
+    RefusalCode.NON_FINAL: "non-final",
+    RefusalCode.IMMATURE: "bad-txns-premature-spend-of-coinbase",
+    RefusalCode.FEE_TOO_LOW: "min relay fee not met",
+    RefusalCode.FEE_TOO_HIGH: "max-fee-exceeded",
+    RefusalCode.INVALID_SCRIPT: "mandatory-script-verify-flag-failed (Witness program hash mismatch)",
+    RefusalCode.MALFORMED: "bad-txns-in-belowout",
+    RefusalCode.TOO_LARGE: "tx-size",
+}
 
 
 class Rig(Protocol):

@@ -21,7 +21,7 @@ from custody.server.chain.embedded import EmbeddedChain
 from multisig.errors import InvalidTransaction
 from multisig.network import Network
 from multisig.transaction import OutPoint, Transaction
-from tests.support.chains import EmbeddedRig
+from tests.support.chains import REASONS, EmbeddedRig
 
 USER, PASSWORD = "platform", "correct horse"
 # Regtest's genesis block (Bitcoin Core, kernel/chainparams.cpp), which the embedded chain does not store.
@@ -33,18 +33,6 @@ GENESIS = bytes.fromhex(
     "b0fe5548271967f1a67130b7105cd6a828e03909a67962e0ea1f61deb649f6bc3f4cef38c4f35504e51ec112de5c384df7ba0b8d578a4c"
     "702b6bf11d5fac00000000"
 )
-# Core's reject reasons for the embedded mempool's refusals.
-REASONS = {
-    RefusalCode.MISSING_INPUTS: "missing-inputs",
-    RefusalCode.CONFLICT: "insufficient fee",
-    RefusalCode.NON_FINAL: "non-final",
-    RefusalCode.IMMATURE: "bad-txns-premature-spend-of-coinbase",
-    RefusalCode.FEE_TOO_LOW: "min relay fee not met",
-    RefusalCode.FEE_TOO_HIGH: "max-fee-exceeded",
-    RefusalCode.INVALID_SCRIPT: "mandatory-script-verify-flag-failed (Witness program hash mismatch)",
-    RefusalCode.MALFORMED: "bad-txns-in-belowout",
-    RefusalCode.TOO_LARGE: "tx-size",
-}
 
 
 class Refusal(Exception):
@@ -232,10 +220,9 @@ class FakeBitcoind:
                 return transaction.txid
             case AlreadyKnown():
                 raise Refusal(-27, "Transaction outputs already in utxo set")
-            case _ if outcome.code is RefusalCode.MISSING_INPUTS:
-                raise Refusal(-25, "bad-txns-inputs-missingorspent")
             case _:
-                raise Refusal(-26, f"{REASONS[outcome.code]}, {outcome.reason}")
+                code = -25 if outcome.code is RefusalCode.MISSING_INPUTS else -26
+                raise Refusal(code, f"{REASONS[outcome.code]}, {outcome.reason}")
 
     def do_estimatesmartfee(self, target: int, mode: str) -> dict[str, Any]:
         assert 1 <= target <= 1_008
