@@ -119,7 +119,7 @@ class Crowd:
 
     def grow(self, to: Size) -> None:
         """Grows every list, those with foreign keys last."""
-        with self.desk.world.platform.services.store.write() as db:
+        with self.desk.store.write() as db:
             first = db.get_one(VaultRow, self.desk.vault["id"])
             addresses = self._book(db, to.entries)
             vaults = self._vaults(db, first, to.vaults)

@@ -15,6 +15,8 @@ from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.embedded.mining import MINER_SCRIPT, _assemble
 from custody.server.jobs.outbox import Outbox
 from custody.server.network.watcher import Watcher
+from custody.server.store import Store
+from custody.server.store.models import CoinLockRow
 from device_simulators.seed import Seed
 from multisig import (
     Network,
@@ -61,6 +63,10 @@ class Desk:
         return self.world.platform.background.outbox()
 
     @property
+    def store(self) -> Store:
+        return self.world.platform.services.store
+
+    @property
     def policy(self) -> Vault:
         return Vault.from_descriptor(self.vault["descriptor"], Network.REGTEST)
 
@@ -79,9 +85,26 @@ class Desk:
         }
         return self.admin.post("/api/v1/create_wallet", body | changes)
 
-    def tell(self, path: str, person: As | None = None, /, **body: object) -> httpx.Response:
-        """The administrator, or ``person``, changes something of the workspace."""
-        return (person or self.admin).post(f"/api/v1/{path}", {"workspace_id": self.workspace_id} | body)
+    def tell(self, path: str, person: As | str | None = None, /, **body: object) -> httpx.Response:
+        """The administrator, or ``person`` (also by a signer's name), changes something of the workspace."""
+        who = self.signers[person] if isinstance(person, str) else person or self.admin
+        return who.post(f"/api/v1/{path}", {"workspace_id": self.workspace_id} | body)
+
+    def of_vault(self, path: str, person: As | str | None = None, /, **body: object) -> httpx.Response:
+        """Something of the vault."""
+        return self.tell(path, person, **{"vault_id": self.vault["id"]} | body)
+
+    def freeze(self, **body: object) -> dict:
+        return ok(self.of_vault("freeze-vault", "carol", **body))
+
+    def unfreeze(self, *names: str) -> dict:
+        """Alice and Bob, or these signers in turn: the last answer."""
+        return [ok(self.of_vault("unfreeze-vault", name)) for name in names or SIGNERS[:2]][-1]
+
+    def bind(self, *, only_address_book: bool = False, maker_may_approve: bool = True) -> None:
+        """Replaces the vault's controls."""
+        controls = {"only_address_book": only_address_book, "maker_may_approve": maker_may_approve}
+        ok(self.of_vault("update-vault-controls", **controls))
 
     def enter(self, name: str, address: str) -> dict:
         """Puts an address into the book."""
@@ -90,8 +113,7 @@ class Desk:
     def limit(self, amount: str, **changes: object) -> dict:
         """Replaces the vault's limit: of each month, where no other cycle is named."""
         month = {"cycle_period": "M", "cycle_day": 1}
-        body = month | {"vault_id": self.vault["id"], "transaction_limit": amount} | changes
-        return ok(self.tell("update-vault", **body))
+        return ok(self.of_vault("update-vault", **month | {"transaction_limit": amount} | changes))
 
     def limit_role(self, amount: str, **changes: object) -> dict:
         """Replaces the administrators' limit, or that of ``role_id``."""
@@ -101,6 +123,14 @@ class Desk:
 
     def wallets(self) -> list[dict]:
         return ok(self.admin.get("/api/v1/list-wallets", workspace_id=self.workspace_id))
+
+    def used(self) -> str:
+        """Of the first vault's limit, in bitcoin."""
+        return self.wallets()[0]["detailed_vault_limits"]["Used"]
+
+    def locks(self) -> dict[OutPoint, str]:
+        """The family that holds each coin."""
+        return {OutPoint(lock.txid, lock.vout): lock.family_id for lock in self.rows(CoinLockRow)}
 
     def deposit(self, *amounts: int, blocks: int = 6, to: str | None = None) -> list[str]:
         """Pays the vault's receive address; `blocks` are mined on top."""
@@ -151,6 +181,13 @@ class Desk:
         person = self.admin if reader is None else self.signers[reader]
         return ok(person.get("/api/v1/psbt", psbt_id=psbt_id))
 
+    def psbt(self, psbt_id: str) -> Psbt:
+        return Psbt.parse(self.proposal(psbt_id)["psbt_base64"])
+
+    def coins(self, psbt_id: str) -> set[OutPoint]:
+        """What the proposal spends."""
+        return {item.outpoint for item in self.psbt(psbt_id).inputs}
+
     def submit(self, name: str, psbt_id: str, psbt: Psbt | str | None = None, **changes) -> httpx.Response:
         body: dict = {"psbt_id": psbt_id, "workspace_id": self.workspace_id}
         if psbt is not None:
@@ -159,7 +196,7 @@ class Desk:
 
     def signed(self, name: str, psbt_id: str, **how) -> Psbt:
         """The proposal's PSBT with this signer's signatures, as the device returns it."""
-        return sign(self.devices[name], Psbt.parse(self.proposal(psbt_id)["psbt_base64"]), **how)
+        return sign(self.devices[name], self.psbt(psbt_id), **how)
 
     def approve(self, name: str, psbt_id: str) -> dict:
         return ok(self.submit(name, psbt_id, self.signed(name, psbt_id)))
@@ -198,9 +235,13 @@ class Desk:
         self.admin = self.world.as_user("admin@example.org")
         self.signers = {name: self.world.as_user(f"{name}@example.org") for name in self.signers}
 
+    def audited(self) -> list[str]:
+        """The actions that the workspace's log has recorded."""
+        return self.world.audit_actions(f"workspace:{self.workspace_id}")
+
     def rows(self, model: type, *where: ColumnElement[bool]) -> list:
         """The rows of the model that match."""
-        with self.world.platform.services.store.read() as db:
+        with self.store.read() as db:
             return list(db.scalars(select(model).where(*where)))
 
 

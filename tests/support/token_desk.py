@@ -123,7 +123,7 @@ class TokenDesk:
         return self.finish(ok(self.call(contract_uid, function, *args))["psbt_id"])
 
     def cells(self) -> Cells:
-        return stored_tokens(self.desk.world.platform.services.store)[0]
+        return stored_tokens(self.desk.store)[0]
 
     def balance(self, script: bytes) -> int:
         """The script's balance of the only token."""
@@ -137,7 +137,7 @@ class TokenDesk:
     def check(self) -> None:
         """Checks the index against a replay of the whole chain, for the tokens that were proposed here."""
         state, before, hashes = TokenCells(), GENESIS_STATE, []
-        store = self.desk.world.platform.services.store
+        store = self.desk.store
         with store.read() as db:
             bytecode_of = published_bytecode(db, "regtest")
             ours = set(

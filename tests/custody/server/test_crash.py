@@ -27,8 +27,8 @@ def proposals(desk: Desk) -> list[dict]:
 
 def require_once(desk: Desk, *actions: str) -> None:
     """The audit log is whole, and has each of these once."""
-    assert read_through(desk.world.platform.services.store).findings == ()
-    recorded = desk.world.audit_actions("workspace:1")
+    assert read_through(desk.store).findings == ()
+    recorded = desk.audited()
     assert {each: recorded.count(each) for each in actions} == dict.fromkeys(actions, 1)
 
 
@@ -94,28 +94,23 @@ def was_paid_once(desk: Desk, _steps: Steps) -> None:
         if row.action == "TRANSACTION_BROADCAST" or "reached-network" in str(row.facts)
     ]
     assert len(reached) == 1, reached
-    assert desk.world.audit_actions("workspace:1").count("SIGNATURE_SUBMITTED") == 2
+    assert desk.audited().count("SIGNATURE_SUBMITTED") == 2
 
 
 # --- a frozen vault, which two people unfreeze --------------------------------------------------------------
-
-
-def of_vault(desk: Desk, name: str, path: str) -> dict:
-    body = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
-    return ok(desk.signers[name].post(f"/api/v1/{path}", body))
 
 
 def a_frozen_payment(desk: Desk) -> None:
     """It met its threshold, and the vault was frozen before a worker broadcast it."""
     a_signed_payment(desk)
     desk.approve("bob", proposals(desk)[0]["psbt_id"])
-    of_vault(desk, "alice", "freeze-vault")
+    desk.freeze()
 
 
 def unfreeze(name: str, desk: Desk, steps: Steps) -> None:
     steps.arm()
     if desk.wallets()[0]["is_frozen"]:
-        of_vault(desk, name, "unfreeze-vault")
+        desk.unfreeze(name)
 
 
 def was_thawed_once(desk: Desk, steps: Steps) -> None:
@@ -165,8 +160,7 @@ def coins_to_move(desk: Desk) -> None:
 def sweep(desk: Desk, steps: Steps) -> None:
     """Repeated, it finds nothing that is free."""
     steps.arm()
-    body = {"workspace_id": 1, "vault_id": desk.vault["id"], "fee_rate": "2"}
-    answer = desk.admin.post("/api/v1/sweep-vault", body)
+    answer = desk.of_vault("sweep-vault", fee_rate="2")
     assert answer.status_code == 200 or answer.json()["code"] == "LOCKED_FUNDS", answer.text
 
 
@@ -199,7 +193,7 @@ STORIES = {
         a_signed_payment, (sign_last, broadcast, confirm, reorganise, confirm), was_paid_once, 9, 30
     ),
     "unfreeze": Story(
-        a_frozen_payment, (partial(unfreeze, "bob"), partial(unfreeze, "carol")), was_thawed_once, 5, 20
+        a_frozen_payment, (partial(unfreeze, "alice"), partial(unfreeze, "bob")), was_thawed_once, 5, 20
     ),
     "change": Story(
         two_administrators,

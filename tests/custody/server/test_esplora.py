@@ -97,6 +97,6 @@ def test_p36_a_liar_cannot_free_the_coins_of_a_signed_payment(tmp_path):
 
 def forged_spend(desk, psbt_id):
     """The final transaction with another output: its signatures do not fit."""
-    with desk.world.platform.services.store.read() as db:
+    with desk.store.read() as db:
         final = Transaction.parse(db.get_one(ProposalRow, psbt_id).final_tx)
     return replace(final, outputs=final.outputs[:1])

@@ -141,9 +141,7 @@ class Life:
             case ("batch", payments):
                 self.desk.batch(*((self.to(name), amount) for name, amount in payments), blocks=1)
             case ("limit", sats):
-                body = {"workspace_id": 1, "vault_id": self.vault_id, "cycle_period": "M", "cycle_day": 1}
-                limit = {"transaction_limit": f"{sats / 10**8:.8f}"}
-                ok(self.desk.admin.post("/api/v1/update-vault", body | limit))
+                self.desk.limit(f"{sats / 10**8:.8f}")
             case ("mine", blocks):
                 self.desk.chain.mine(blocks)
             case ("send" | "name" | "sweep" | "most" | "forward" | "prove", *_):

@@ -20,10 +20,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
-from sqlalchemy import select
 
 from custody.server.audit.verification import read_through
-from custody.server.store.models import ChainCoinRow, CoinLockRow
+from custody.server.store.models import ChainCoinRow
 from multisig import (
     CHANGE,
     RECEIVE,
@@ -112,7 +111,7 @@ class Money(RuleBasedStateMachine):
         self.deposits: list[str] = []
 
     def teardown(self) -> None:
-        assert read_through(self.desk.world.platform.services.store).findings == ()
+        assert read_through(self.desk.store).findings == ()
         self._opened.__exit__(None, None, None)
         self._folder.cleanup()
 
@@ -130,11 +129,8 @@ class Money(RuleBasedStateMachine):
         self._batch(amounts)
         self.desk.mine(6)
         self.limit = limit
-        vault = {"workspace_id": 1, "vault_id": self.desk.vault["id"], "cycle_period": "M", "cycle_day": 1}
-        bound = {"transaction_limit": format_btc(Sats(limit)), "per_cycle": True}
-        ok(self.desk.admin.post("/api/v1/update-vault", vault | bound))
-        here = {"workspace_id": 1}
-        ok(self.desk.admin.post("/api/v1/add-whitelist-address", here | {"name": "Shop", "address": SHOP}))
+        self.desk.limit(format_btc(Sats(limit)), per_cycle=True)
+        self.desk.enter("Shop", SHOP)
         ruled(self.desk.world, self.desk.admin)
 
     @rule(limit=st.sampled_from(LIMITS))
@@ -162,15 +158,13 @@ class Money(RuleBasedStateMachine):
     def one_freezes_the_vault_and_two_unfreeze_it(self, index: int, name: str) -> None:
         """Between the two nothing is proposed, approved or sent, whatever was under way (P53)."""
         psbt_id, fact = self._choose(index)
-        vault = {"workspace_id": 1, "vault_id": self.desk.vault["id"]}
-        ok(self.desk.signers["bob"].post("/api/v1/freeze-vault", vault))
+        self.desk.freeze()
         refused(self.desk.propose(10_000, recipients=[SHOP]), 409, "VAULT_FROZEN")
         is_news = self._status(psbt_id) == "PENDING" and name not in fact.approved
         answer = self.desk.submit(name, psbt_id, self._signature(name, fact))
         assert answer.status_code != 200 or not is_news, answer.text
         self._settle()
-        for each in ("alice", "carol"):
-            ok(self.desk.signers[each].post("/api/v1/unfreeze-vault", vault))
+        self.desk.unfreeze()
         self._settle()
 
     def _by_two(self, path: str, **body: object) -> None:
@@ -265,9 +259,7 @@ class Money(RuleBasedStateMachine):
     def cancel(self, index: int, releases: bool) -> None:
         psbt_id, fact = self._choose(index)
         was = self._status(psbt_id)
-        answer = self.desk.admin.post(
-            "/api/v1/cancel-psbt", {"psbt_id": psbt_id, "workspace_id": 1, "release_coins": releases}
-        )
+        answer = self.desk.tell("cancel-psbt", psbt_id=psbt_id, release_coins=releases)
         if was not in {"PENDING", "CANCELLED"} and answer.status_code == 200:
             # Its coins are gone: it is given up, though they may come back.
             assert any(self.desk.chain.transaction(each.txid) is None for each in fact.inputs)
@@ -416,10 +408,8 @@ class Money(RuleBasedStateMachine):
             assert record["collected_signatures"] == len(fact.approved)
             if known is not None and known.block is not None:
                 assert status == "CONFIRMED", (status, fact)
-                assert (record["block_height"], record["block_hash"]) == (
-                    known.block.height,
-                    known.block.hash,
-                )
+                shown = record["block_height"], record["block_hash"]
+                assert shown == (known.block.height, known.block.hash)
                 continue
             assert status != "CONFIRMED"
             if known is not None:
@@ -445,8 +435,7 @@ class Money(RuleBasedStateMachine):
             assert any(self._is_gone(outpoint) for outpoint in fact.inputs), (status, fact)
 
     def _check_coins(self) -> None:
-        with self.desk.world.platform.services.store.read() as db:
-            locked = {OutPoint(lock.txid, lock.vout) for lock in db.scalars(select(CoinLockRow))}
+        locked = self.desk.locks().keys()
         assert locked == self._held()
         unspent = [found for found in self._outputs() if found.spent is None]
         (vault,) = self.desk.wallets()
@@ -569,8 +558,7 @@ class Money(RuleBasedStateMachine):
         if (self._now - self._signed_in).total_seconds() < SESSION_MINUTES * 60:
             return
         self._signed_in = self._now
-        self.desk.admin = self.desk.world.as_user("admin@example.org")
-        self.desk.signers = {name: self.desk.world.as_user(f"{name}@example.org") for name in SIGNERS}
+        self.desk.later()
 
 
 def _sats(text: str) -> int:

@@ -55,7 +55,7 @@ def a_past(desk: Desk) -> None:
     crowd = Crowd.of(desk)
     crowd.grow(Size(400, 400, 3, 1_000, 400, 400, 10, 800))
     other = desk.world.organisation("Umbrella", "eve@example.org").workspace_id
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         vault = db.get_one(VaultRow, desk.vault["id"])
         where = {"chain": vault.chain, "cell": int(Cell.BALANCE), "holder": address_script(vault)}
         balances = ({"contract_id": f"{number:064x}", "number": 1, "data": None} for number in range(400))
@@ -155,7 +155,7 @@ def move_coins(desk: Desk) -> None:
 
 
 def draw_coins(desk: Desk) -> None:
-    with desk.world.platform.services.store.read() as db:
+    with desk.store.read() as db:
         policy = policy_of(db.get_one(VaultRow, desk.vault["id"]))
         for tier in Tier:
             wanted = plan_of(policy, Intent((), None), FeeRate(1_000))
@@ -163,7 +163,7 @@ def draw_coins(desk: Desk) -> None:
 
 
 def test_no_statement_reads_the_whole_of_what_grows_or_sorts_what_is_stored_in_order(desk: Desk) -> None:
-    store = desk.world.platform.services.store
+    store = desk.store
     with statements_of(store) as drawn:
         draw_coins(desk)
     # A vault may have any number of coins: not even its own are all read for the largest hundred.

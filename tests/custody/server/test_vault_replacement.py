@@ -1,6 +1,7 @@
 """Replacing a vault (P108 to P110): two people, the same limits, moves into the replacement alone."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -26,11 +27,6 @@ def dora(desk):
     return second_administrator(desk.world)
 
 
-def tell(desk, person, path, **body):
-    place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
-    return person.post(f"/api/v1/{path}", place | body)
-
-
 def ask(desk, name="Treasury 2", **body):
     return two_people.ask(desk.admin, "replace-vault", **{"vault_id": desk.vault["id"], "name": name} | body)
 
@@ -46,13 +42,13 @@ def replaced(desk, dora, **body):
     return ok(decide(dora, ok(ask(desk, **body))))["answer"]
 
 
-def sweep(desk, **body):
-    return tell(desk, desk.admin, "sweep-vault", **body)
+def sweep(desk, person=None, **body):
+    return desk.of_vault("sweep-vault", person, **body)
 
 
 def lose_key(desk, name, vault_id):
     """The vault's key of theirs is lost."""
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         signer = VaultSignerRow.vault_id == vault_id, VaultSignerRow.user_id == desk.user_ids[name]
         key = db.get_one(KeyRow, db.scalar(select(VaultSignerRow.key_id).where(*signer)))
         key.status, key.revoked_reason = "revoked", "lost"
@@ -65,7 +61,7 @@ def vaults(desk):
 class TestReplace:
     def test_p108_one_person_replaces_no_vault_with_or_without_the_rule(self, desk, dora):
         body = {"name": "Treasury 2"}
-        refused(tell(desk, desk.admin, "replace-vault", **body), 409, "SECOND_PERSON_NEEDED")
+        refused(desk.of_vault("replace-vault", **body), 409, "SECOND_PERSON_NEEDED")
         change = ok(ask(desk))
         refused(decide(desk.admin, change), 403, "PERMISSION_DENIED")
         # A signer's role does not manage the workspace.
@@ -75,9 +71,8 @@ class TestReplace:
         assert len(desk.wallets()) == 2
 
     def test_the_new_vault_has_the_old_ones_people_limit_and_controls(self, desk, dora):
-        ok(tell(desk, desk.admin, "update-vault-controls", only_address_book=True, maker_may_approve=False))
-        limit = {"transaction_limit": "0.5", "cycle_period": "W", "cycle_day": 3, "per_cycle": True}
-        ok(tell(desk, desk.admin, "update-vault", **limit))
+        desk.bind(only_address_book=True, maker_may_approve=False)
+        desk.limit("0.5", cycle_period="W", cycle_day=3, per_cycle=True)
         new = replaced(desk, dora)["vault"]
         old = vaults(desk)[desk.vault["id"]]
         assert (old["replaced_by"], new["replaces"]) == (new["id"], old["id"])
@@ -91,11 +86,9 @@ class TestReplace:
         assert [new["detailed_vault_limits"][field] for field in bounds] == [
             old["detailed_vault_limits"][field] for field in bounds
         ]
-        controls = ok(
-            desk.admin.get("/api/v1/vault-controls", workspace_id=desk.workspace_id, vault_id=new["id"])
-        )
+        controls = ok(desk.admin.get("/api/v1/vault-controls", workspace_id=1, vault_id=new["id"]))
         assert (controls["only_address_book"], controls["maker_may_approve"]) == (True, False)
-        assert desk.world.audit_actions(f"workspace:{desk.workspace_id}")[-3:] == [
+        assert desk.audited()[-3:] == [
             "VAULT_CREATED",
             "VAULT_REPLACED",
             "CHANGE_CONFIRMED",
@@ -144,7 +137,7 @@ class TestReplace:
 
     def test_a_frozen_vault_is_not_replaced_also_where_it_is_frozen_between_the_two(self, desk, dora):
         change = ok(ask(desk))
-        ok(tell(desk, desk.signers["carol"], "freeze-vault"))
+        desk.freeze()
         refused(decide(dora, change), 409, "VAULT_FROZEN")
         refused(ask(desk, name="Another"), 409, "VAULT_FROZEN")
         assert len(desk.wallets()) == 1
@@ -154,8 +147,8 @@ class TestSweep:
     def test_superseded_keys_move_everything_and_no_limit_or_book_stops_it(self, desk, dora):
         """P109: bound to an empty book, and with nothing left of its limit."""
         desk.deposit(3_000_000, 2_000_000)
-        ok(tell(desk, desk.admin, "update-vault-controls", only_address_book=True, maker_may_approve=True))
-        ok(tell(desk, desk.admin, "update-vault", transaction_limit="0", cycle_period="M", cycle_day=1))
+        desk.bind(only_address_book=True)
+        desk.limit("0")
         for number, name in enumerate(SIGNERS, 21):
             (key,) = ok(desk.signers[name].get("/api/v1/keys"))
             gone = {"key_id": key["ID"], "reason": "superseded", "force": True}
@@ -205,7 +198,7 @@ class TestSweep:
 
     def test_a_bump_of_a_move_counts_for_no_limit_either_and_a_cancel_returns_it(self, desk, dora):
         desk.deposit(3_000_000)
-        ok(tell(desk, desk.admin, "update-vault", transaction_limit="0.00002", cycle_period="M", cycle_day=1))
+        desk.limit("0.00002")
         replaced(desk, dora)
         (psbt_id,) = ok(sweep(desk, fee_rate="2"))["psbt_ids"]
         again = made(bump(desk, psbt_id, fee_rate="5"))
@@ -229,18 +222,16 @@ class TestSweep:
         (psbt_id,) = ok(sweep(desk, fee_rate="2"))["psbt_ids"]
         signed = desk.signed("alice", psbt_id)
         desk.approve("bob", psbt_id)
-        vault_id = new["id"]
-        ok(tell(desk, desk.signers["carol"], "freeze-vault", vault_id=vault_id))
+        of_new = replace(desk, vault=new)
+        of_new.freeze()
         refused(sweep(desk), 409, "VAULT_FROZEN")
         refused(desk.submit("alice", psbt_id, signed), 409, "VAULT_FROZEN")
-        for name in ("alice", "bob"):
-            ok(tell(desk, desk.signers[name], "unfreeze-vault", vault_id=vault_id))
+        of_new.unfreeze()
         ok(desk.submit("alice", psbt_id, signed))
-        ok(tell(desk, desk.signers["carol"], "freeze-vault", vault_id=vault_id))
+        of_new.freeze()
         desk.settle()
         assert desk.proposal(psbt_id)["failure_code"] == "vault-frozen"
-        for name in ("alice", "bob"):
-            ok(tell(desk, desk.signers[name], "unfreeze-vault", vault_id=vault_id))
+        of_new.unfreeze()
         desk.settle()
         assert status(desk, psbt_id) == ["BROADCASTING"]
 
@@ -273,7 +264,7 @@ class TestSweep:
         grant(desk, "Signer", "PAYMENT_INIT")
         desk.deposit(400_000)
         first, people = desk.vault, [desk.user_ids[name] for name in SIGNERS]
-        ok(tell(desk, desk.admin, "update-vault-controls", only_address_book=True, maker_may_approve=True))
+        desk.bind(only_address_book=True)
         second = replaced(desk, dora, m=2, signers=people[1:])["vault"]
         (early,) = ok(sweep(desk))["psbt_ids"]
         lose_key(desk, "carol", second["id"])
@@ -328,18 +319,16 @@ class Life:
     def sweep(self, old):
         people = (self.desk.admin, self.dora)
         with ThreadPoolExecutor(2) as pool:
-            answers = list(
-                pool.map(lambda one: tell(self.desk, one, "sweep-vault", vault_id=old["id"]), people)
-            )
+            answers = list(pool.map(lambda one: sweep(self.desk, one, vault_id=old["id"]), people))
         codes = {answer.json()["code"] for answer in answers if answer.status_code != 200}
         allowed = {"LOCKED_FUNDS", "INSUFFICIENT_FUNDS"} if "replaced_by" in old else {"STATE_CONFLICT"}
         assert codes <= allowed
 
     def freeze(self, old):
-        ok(tell(self.desk, self.desk.signers["carol"], "freeze-vault", vault_id=old["id"]))
-        refused(tell(self.desk, self.desk.admin, "sweep-vault", vault_id=old["id"]), 409, "VAULT_FROZEN")
-        for name in SIGNERS[:2]:
-            ok(tell(self.desk, self.desk.signers[name], "unfreeze-vault", vault_id=old["id"]))
+        desk = replace(self.desk, vault=old)
+        desk.freeze()
+        refused(sweep(desk), 409, "VAULT_FROZEN")
+        desk.unfreeze()
 
     def deposit(self, to):
         amount = self.chance.randint(50_000, 5_000_000)
@@ -387,4 +376,4 @@ def test_p110_whatever_happens_the_coins_go_where_two_people_sent_them(desk, dor
     life = Life(desk, dora, chance)
     for name in ("deposit", "replace", "sweep", *chance.choices(STEPS, k=14)):
         life.step(name)
-    assert not read_through(desk.world.platform.services.store).findings
+    assert not read_through(desk.store).findings

@@ -194,7 +194,7 @@ def test_a_deposit_beyond_the_gap_is_found_by_a_rescan(desk):
     (vault,) = desk.wallets()
     assert vault["confirmed_sats"] == 70_000
     assert vault["receive_address"] == desk.policy.address(RECEIVE, 151)
-    assert "VAULT_RESCANNED" in desk.world.audit_actions("workspace:1")
+    assert "VAULT_RESCANNED" in desk.audited()
     ok(desk.propose(50_000))
     # Of a vault that is there, and with a bound.
     with pytest.raises(NotFound, match="There is no vault"):
@@ -206,7 +206,7 @@ def test_a_deposit_beyond_the_gap_is_found_by_a_rescan(desk):
 
 def test_behind_the_last_address_there_is_none(desk):
     """It is given out again: the chain is followed, and the vault is told of."""
-    store = desk.world.platform.services.store
+    store = desk.store
     with store.write() as db:
         vault = db.get_one(StoredVault, desk.vault["id"])
         script = desk.policy.script_pubkey(RECEIVE, MAX_INDEX - 1)

@@ -125,7 +125,7 @@ def test_who_may_not_read_the_address_book_learns_no_name_of_it(desk: Desk) -> N
 
 def test_many_outputs_of_one_deposit_are_counted(desk: Desk) -> None:
     (txid,) = desk.deposit(70_000, blocks=0)
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         coin = db.scalars(select(ChainCoinRow).where(ChainCoinRow.txid == txid)).one()
         values = {column.name: getattr(coin, column.name) for column in ChainCoinRow.__table__.columns}
         db.add_all(ChainCoinRow(**values | {"vout": 1_000 + number}) for number in range(30))

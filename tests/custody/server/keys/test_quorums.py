@@ -20,7 +20,7 @@ LOST = {
 
 def left_short(desk, **loss) -> list[str]:
     lost = or_(false(), *(LOST[name] == value for name, value in loss.items()))
-    with desk.world.platform.services.store.read() as db:
+    with desk.store.read() as db:
         return sorted(vault.name for vault in vaults_left_short(db, lost))
 
 
@@ -41,7 +41,7 @@ def signer_role(desk) -> int:
 
 
 def revoke(desk, name: str, reason: str = "superseded") -> None:
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         key = db.get_one(KeyRow, key_of(desk, name))
         key.status, key.revoked_reason = "revoked", reason
 
@@ -68,7 +68,7 @@ def test_a_vault_that_needs_all_is_named(strict):
 
 def test_who_may_not_approve_does_not_count(desk):
     watcher = add_role(desk.world, "Watcher", {PermissionName.VIEW_BALANCES})
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         db.get_one(MembershipRow, membership_of(desk, "carol")).role_id = watcher
     assert left_short(desk, without_key=key_of(desk, "bob")) == ["Treasury"]
 
@@ -91,17 +91,17 @@ def test_who_can_still_move_the_coins_on_counts_where_no_other_signer_is_left(de
 
 
 def test_a_vault_that_was_replaced_counts_until_it_is_empty(strict):
-    with strict.world.platform.services.store.write() as db:
+    with strict.store.write() as db:
         reserve = db.scalars(select(VaultRow).where(VaultRow.name == "Reserve")).one()
         reserve.replaced_by_id = strict.vault["id"]
         script = address_script(reserve)
     alice = membership_of(strict, "alice")
     assert left_short(strict, without_member=alice) == []
     token = TokenCellRow(chain="regtest", contract_id="aa" * 32, cell=Cell.BALANCE, holder=script, number=1)
-    with strict.world.platform.services.store.write() as db:
+    with strict.store.write() as db:
         db.add(token)
     assert left_short(strict, without_member=alice) == ["Reserve"]
-    with strict.world.platform.services.store.write() as db:
+    with strict.store.write() as db:
         db.delete(token)
     (address,) = (each["address"] for each in strict.wallets() if each["name"] == "Reserve")
     strict.deposit(100_000, to=address)

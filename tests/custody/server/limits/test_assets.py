@@ -69,7 +69,7 @@ class TestWhatCounts:
         uid = tokens.started()
         for _ in range(2):
             ok(tokens.call(uid, "mint", BOB, 5))
-        with tokens.desk.world.platform.services.store.write() as db:
+        with tokens.desk.store.write() as db:
             db.execute(update(ContractCallRow).values(amount=MAX_TOKEN_AMOUNT))
         bound_cycle(tokens.desk)
         used = in_tokens(2 * MAX_TOKEN_AMOUNT, 2)

@@ -74,7 +74,7 @@ def test_p18_p19_what_exceeds_a_limit_by_a_satoshi_reserves_nothing_and_is_recor
         "next_reset": "2026-04-01T00:00:00.000Z",
     }
     assert (mine(rich)[0], rich.wallets()[0]["locked_sats"]) == (btc(50_000 + fee), held)
-    assert rich.world.audit_actions("workspace:1")[-1] == "ROLE_LIMIT_EXCEEDED"
+    assert rich.audited()[-1] == "ROLE_LIMIT_EXCEEDED"
     rich.world.member(rich.workspace_id, "deputy@example.org", "Administrator")
     deputy = replace(rich, admin=rich.world.as_user("deputy@example.org"))
     refused(deputy.propose(60_001, fee_rate="2"), 403, "VAULT_LIMIT_EXCEEDED")
@@ -86,11 +86,11 @@ def test_an_ended_one_that_its_signers_took_to_the_network_counts_again(rich):
     """Signatures that were handed out stay valid: what left is what counts, whatever its status says."""
     response = rich.propose(60_000)
     psbt_id = ok(response)["psbt_id"]
-    with rich.world.platform.services.store.write() as db:
+    with rich.store.write() as db:
         proposal = db.get_one(ProposalRow, psbt_id)
         proposal.status = "EXPIRED"
     assert mine(rich)[0] == vaults_used(rich) == "0.00000000"
-    with rich.world.platform.services.store.write() as db:
+    with rich.store.write() as db:
         for place in db.scalars(select(ProposalInputRow).where(ProposalInputRow.proposal_id == psbt_id)):
             coin = db.get_one(ChainCoinRow, ("regtest", place.txid, place.vout))
             coin.spent_by = proposal.txid_expected

@@ -6,6 +6,7 @@ import pytest
 
 from custody.server.mail.waiting import GATHER, INTERVAL
 from tests.support.custody import SHOP, Desk, ok
+from tests.support.two_people import DORA, ask, ruled
 
 ALICE, BOB, CAROL = "alice@example.org", "bob@example.org", "carol@example.org"
 EVERYBODY = [ALICE, BOB, CAROL]
@@ -78,23 +79,18 @@ def test_what_was_decided_by_then_and_what_cannot_be_signed_is_not_mailed(desk: 
     choose(desk, ALICE, waiting=False)
     assert gathered(desk) == []
     propose(desk)
-    vault = {"workspace_id": 1, "vault_id": desk.vault["id"]}
-    ok(desk.signers["bob"].post("/api/v1/freeze-vault", vault))
+    desk.freeze()
     assert mailed(desk, minutes=40) == []
-    for name in ("bob", "carol"):
-        ok(desk.world.as_user(f"{name}@example.org").post("/api/v1/unfreeze-vault", vault))
+    desk.later()
+    desk.unfreeze("bob", "carol")
     assert [mail.to for mail in gathered(desk)] == [BOB, CAROL], "now it can be signed"
 
 
 def test_a_change_waits_for_who_may_confirm_it_and_not_for_who_asked(desk: Desk) -> None:
-    desk.world.member(1, "dora@example.org", "Administrator")
-    rule = {"workspace_id": 1, "is_on": True, "confirming_role_id": 1, "cooling_off_hours": 24}
-    ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
-    body = {"workspace_id": 1, "name": "Shop", "address": SHOP}
-    asked = {"workspace_id": 1, "path": "/api/v1/add-whitelist-address", "body": body}
-    change = ok(desk.admin.post("/api/v1/request-change", asked))
+    ruled(desk.world, desk.admin, hours=24)
+    change = ok(ask(desk.admin, "add-whitelist-address", name="Shop", address=SHOP))
     (mail,) = gathered(desk)
-    assert (mail.to, mail.subject) == ("dora@example.org", "Something waits for you")
+    assert (mail.to, mail.subject) == (DORA, "Something waits for you")
     until = datetime.fromisoformat(change["not_before"])
     assert f"{change['change_id']}, not before {until:%Y-%m-%d %H:%M} UTC" in mail.text
     assert SHOP not in mail.text

@@ -4,8 +4,6 @@ What waits in the mempool is offered again: at a block, at random times, and wit
 (P37).
 """
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime, timedelta
 
@@ -44,27 +42,6 @@ def finalised(desk, psbt_id):
 
 def count(desk, model, *where):
     return len(desk.rows(model, *where))
-
-
-def test_p11_the_two_last_signers_race_and_one_broadcast_follows(funded, node, psbt_id):
-    funded.approve("alice", psbt_id)
-    signed = {name: funded.signed(name, psbt_id) for name in ("bob", "carol")}
-    barrier = threading.Barrier(2)
-
-    def submit(name):
-        barrier.wait()
-        return ok(funded.submit(name, psbt_id, signed[name]))
-
-    with ThreadPoolExecutor(2) as pool:
-        answers = list(pool.map(submit, signed))
-    assert [answer["status"] for answer in answers] == ["SIGNED", "SIGNED"]
-    assert sum("not recorded" in (answer["detail"] or "") for answer in answers) == 1
-    assert count(funded, JobRow, JobRow.kind == BROADCAST) == 1
-    assert count(funded, AuditEventRow, AuditEventRow.action == "PROPOSAL_FINALISED") == 1
-    workers = [funded.world.platform.background.outbox() for _ in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        assert sum(pool.map(lambda worker: worker.run_due(), workers)) == 1
-    assert node.broadcasts == [funded.proposal(psbt_id)["txid"]]
 
 
 def test_p12_a_crash_between_finalising_and_broadcast_resumes_with_the_same_txid(tmp_path, database):

@@ -103,7 +103,7 @@ def test_who_stands_by_reads_no_chain_and_takes_over_with_fresh_eyes(desk: Desk,
     third = follow(behind)
     assert third()
     assert not first()
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         block = db.scalars(select(ChainBlockRow).order_by(ChainBlockRow.height.desc())).first()
         db.delete(block)
     assert seen(desk)[0] == tip - 1

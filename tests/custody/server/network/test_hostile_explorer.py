@@ -81,7 +81,7 @@ class Scene:
         (vault,) = self.desk.wallets()
         money = {name: value for name, value in vault.items() if name.endswith("_sats")}
         stages = (self.confirmed, self.sent, self.signed, self.pending)
-        with self.desk.world.platform.services.store.read() as db:
+        with self.desk.store.read() as db:
             payments = [db.get_one(ProposalRow, each) for each in stages]
             return money, [(each.status, each.txid, each.block_hash) for each in payments]
 
@@ -94,7 +94,7 @@ class Scene:
 
     def require_consistent(self):
         self.require_sums()
-        with self.desk.world.platform.services.store.read() as db:
+        with self.desk.store.read() as db:
             coins = {(coin.txid, coin.vout): coin for coin in db.scalars(select(ChainCoinRow))}
             raws = {
                 each.txid: Transaction.parse(each.raw) for each in db.scalars(select(ChainTransactionRow))

@@ -4,7 +4,7 @@ import pytest
 
 from custody.server.audit.verification import read_through
 from custody.server.store.models import ChainTransactionRow, ProposalRow
-from multisig import Psbt, Transaction, build_psbt, finalise
+from multisig import Transaction, build_psbt, finalise
 from multisig.builder import CoinToSpend
 from tests.support.custody import SHOP, ok, sign
 from tests.support.regtest import mine_branch
@@ -28,8 +28,7 @@ def sent(desk, psbt_id):
 
 def outside_spend(desk, psbt_id) -> Transaction:
     """Two signers spend the proposal's coins another way, without the platform."""
-    psbt = Psbt.parse(desk.proposal(psbt_id)["psbt_base64"])
-    return spent_alone(desk, *psbt.inputs)
+    return spent_alone(desk, *desk.psbt(psbt_id).inputs)
 
 
 def spent_alone(desk, *inputs) -> Transaction:
@@ -45,7 +44,7 @@ def spent_alone(desk, *inputs) -> Transaction:
 
 def signed_outside(desk, psbt_id) -> Transaction:
     """Two signers finish the proposal's own transaction without the platform."""
-    return signed_by_two(desk, Psbt.parse(desk.proposal(psbt_id)["psbt_base64"]).without_signatures())
+    return signed_by_two(desk, desk.psbt(psbt_id).without_signatures())
 
 
 def signed_by_two(desk, psbt) -> Transaction:
@@ -103,9 +102,8 @@ class TestP36:
         # The rival and its block vanish; ours is not back in the mempool, and a member proposes anew.
         mine_branch(desk.chain, 1, 2)
         forget_mempool(desk)
-        outpoints = [item.outpoint for item in Psbt.parse(desk.proposal(sent)["psbt_base64"]).inputs]
-        with desk.world.platform.services.store.write() as db:
-            lock_coins(db, "regtest", outpoints, "another")
+        with desk.store.write() as db:
+            lock_coins(db, "regtest", desk.coins(sent), "another")
         desk.watcher.look()
         assert desk.proposal(sent)["status"] == "INVALIDATED"
 
@@ -115,9 +113,9 @@ class TestReorganisations:
         desk.mine()
         assert desk.proposal(sent)["status"] == "CONFIRMED"
         # What the platform did by itself is in the audit log.
-        actions = desk.world.audit_actions(f"workspace:{desk.workspace_id}")
+        actions = desk.audited()
         assert actions[-2:] == ["TRANSACTION_BROADCAST", "PROPOSAL_CONFIRMED"]
-        assert read_through(desk.world.platform.services.store).findings == ()
+        assert read_through(desk.store).findings == ()
 
         desk.reorganise(1, 2)
         shown = desk.proposal(sent)

@@ -3,7 +3,6 @@
 import pytest
 
 from custody.server.store.models import ChainCoinRow, ProposalRow
-from multisig import Psbt
 from tests.custody.server.network.test_sightings import (
     broadcasting,
     final,
@@ -93,7 +92,7 @@ def test_p66_a_rival_in_the_mempool_is_named_at_once_and_until_it_has_gone(desk,
 def test_p66_a_rival_of_the_workspaces_own_is_named_by_its_proposal(desk, psbt_id):
     """Signers finished a cancelled one without the platform, after its coin had gone to another."""
     transaction = signed_outside(desk, psbt_id)
-    coins = [str(item.outpoint) for item in Psbt.parse(desk.proposal(psbt_id)["psbt_base64"]).inputs]
+    coins = list(map(str, desk.coins(psbt_id)))
     ok(cancel(desk, psbt_id))
     second = made(desk.propose(140_000, coins=coins))
     desk.chain.broadcast(transaction)

@@ -4,8 +4,7 @@ step (P36, P37).
 
 import pytest
 
-from custody.server.store.models import CoinLockRow, JobRow, ProposalRow
-from multisig import OutPoint, Psbt
+from custody.server.store.models import JobRow, ProposalRow
 from tests.custody.server.network.test_sightings import (
     final,
     outside_spend,
@@ -56,14 +55,6 @@ def pair(desk):
     return first, second
 
 
-def locks(desk) -> dict[OutPoint, str]:
-    return {OutPoint(lock.txid, lock.vout): lock.family_id for lock in desk.rows(CoinLockRow)}
-
-
-def coins(desk, psbt_id) -> set[OutPoint]:
-    return {item.outpoint for item in Psbt.parse(desk.proposal(psbt_id)["psbt_base64"]).inputs}
-
-
 def open_jobs(desk):
     waiting = JobRow.done_at.is_(None), JobRow.dead_at.is_(None), JobRow.kind == "broadcast"
     return {job.subject for job in desk.rows(JobRow, *waiting)}
@@ -75,7 +66,7 @@ class TestReorganisations:
         desk.mine()
         assert status(desk, first, second) == ["INVALIDATED", "CONFIRMED"]
         assert desk.proposal(first)["failure_code"] == "other-version-confirmed"
-        assert set(locks(desk)) == coins(desk, second), "a reorganisation may bring its coins back"
+        assert set(desk.locks()) == desk.coins(second), "a reorganisation may bring its coins back"
         desk.reorganise(1, 2, [final(desk, first)])
         assert status(desk, first, second) == ["CONFIRMED", "INVALIDATED"]
         assert desk.proposal(first)["replaced_by_psbt_id"] is None
@@ -85,7 +76,7 @@ class TestReorganisations:
         assert f"{first} is confirmed" in told[0]
         desk.reorganise(2, 3, [final(desk, second)])
         assert status(desk, first, second) == ["INVALIDATED", "CONFIRMED"]
-        assert set(locks(desk)) == coins(desk, second)
+        assert set(desk.locks()) == desk.coins(second)
 
     def test_neither_is_confirmed_where_another_takes_the_coin(self, desk, pair):
         first, second = pair
@@ -93,7 +84,7 @@ class TestReorganisations:
         desk.watcher.look()
         assert status(desk, first, second) == ["INVALIDATED", "INVALIDATED"]
         assert desk.proposal(second)["failure_code"] == "coin-spent"
-        assert locks(desk) == {}
+        assert desk.locks() == {}
 
     def test_a_deep_one_that_leaves_nothing_behind(self, desk, pair):
         first, second = pair
@@ -119,8 +110,8 @@ class TestTheMempool:
         second = made(bump(desk, first, fee_rate="30"))
         finished(desk, second)
         assert status(desk, first, second) == ["REPLACED", "BROADCASTING"]
-        (added,) = coins(desk, second) - coins(desk, first)
-        inputs = Psbt.parse(desk.proposal(second)["psbt_base64"]).inputs
+        (added,) = desk.coins(second) - desk.coins(first)
+        inputs = desk.psbt(second).inputs
         mine_branch(
             desk.chain, 0, 1, [spent_alone(desk, *(each for each in inputs if each.outpoint == added))]
         )
@@ -141,7 +132,7 @@ class TestTheMempool:
         third = made(bump(desk, first, priority="low"))
         desk.sign_off(third)
         desk.chain.broadcast(final(desk, third))
-        with desk.world.platform.services.store.write() as db:
+        with desk.store.write() as db:
             # As another worker would have it, a moment before this one is told no.
             db.get_one(ProposalRow, third).status = "BROADCASTING"
         desk.outbox.run_due()
@@ -175,7 +166,7 @@ class TestEndedAndSeenAfterAll:
         shown = desk.proposal(ended)
         assert (shown["status"], shown["txid"]) == ("BROADCASTING", transaction.txid)
         assert shown["failure_code"] is None
-        assert set(locks(desk)) == coins(desk, ended)
+        assert set(desk.locks()) == desk.coins(ended)
         desk.mine()
         assert status(desk, ended) == ["CONFIRMED"]
         assert final(desk, ended).txid == transaction.txid, "it is kept"
@@ -189,11 +180,11 @@ class TestEndedAndSeenAfterAll:
         if status(desk, ended) == ["CANCELLED"]:
             ok(cancel(desk, ended, release_coins=True))
         other = made(desk.propose(200_000, fee_rate="2"))
-        assert coins(desk, other) == coins(desk, ended)
+        assert desk.coins(other) == desk.coins(ended)
         mine_branch(desk.chain, 0, 1, [signed_outside(desk, ended)])
         desk.watcher.look()
         assert status(desk, ended, other) == ["CONFIRMED", "INVALIDATED"]
-        assert locks(desk) == dict.fromkeys(coins(desk, ended), ended)
+        assert desk.locks() == dict.fromkeys(desk.coins(ended), ended)
 
 
 def forgotten_with_its_block(desk) -> None:

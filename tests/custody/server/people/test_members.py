@@ -31,7 +31,7 @@ def leave(desk: Desk, name: str, **more: object):
 
 
 def newest_description(desk: Desk) -> str:
-    with desk.world.platform.services.store.read() as db:
+    with desk.store.read() as db:
         here = select(AuditEventRow.description).where(
             AuditEventRow.chain_id == f"workspace:{desk.workspace_id}"
         )
@@ -109,7 +109,7 @@ class TestAVaultThatWouldBeLeftShort:
         assert "too few" not in newest_description(desk)
         ok(act(desk, desk.user_ids["bob"], guest))
         assert f"too few signers are left in {desk.vault['id']}" in newest_description(desk)
-        assert read_through(desk.world.platform.services.store).findings == ()
+        assert read_through(desk.store).findings == ()
 
     def test_another_role_that_signs_is_no_loss(self, desk: Desk) -> None:
         approver = add_role(desk.world, "Approver", {P.PAYMENT_APPROVE})

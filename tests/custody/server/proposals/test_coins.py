@@ -57,7 +57,7 @@ class Undone(Exception):
 @contextmanager
 def stored(desk, rows):
     """A vault's coins for as long as one transaction, which is then undone."""
-    with suppress(Undone), desk.world.platform.services.store.write() as db:
+    with suppress(Undone), desk.store.write() as db:
         vault = db.get_one(VaultRow, desk.vault["id"])
         for number, (amount, height, is_own, is_locked) in enumerate(rows):
             (outpoint,) = flood(db, vault, [amount], height=height, salt=number)
@@ -139,13 +139,13 @@ def test_what_all_coins_can_pay_the_coins_that_are_read_can_pay(desk, rows, targ
 def flooded(desk):
     """One deposit that pays for everything, beside dust."""
     desk.deposit(50_000_000)
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         flood(db, db.get_one(VaultRow, desk.vault["id"]), [EACH] * DUST)
     return desk
 
 
 def test_dust_neither_blocks_nor_makes_a_transaction_or_a_statement_large(flooded):
-    with statements_of(flooded.world.platform.services.store) as seen:
+    with statements_of(flooded.store) as seen:
         psbt = Psbt.parse(ok(flooded.propose(20_000_000, fee_rate="1"))["psbt_base64"])
         refused(flooded.propose(20_000_000, fee_rate="1"), 409, "LOCKED_FUNDS")
         problem = refused(flooded.propose(200_000_000, fee_rate="1"), 422, "INSUFFICIENT_FUNDS")
@@ -179,7 +179,7 @@ def forgotten(db, coin):
 @pytest.mark.parametrize("happens", [spent, reorganised, forgotten])
 def test_coins_that_go_between_the_draft_and_the_turn_are_not_proposed(desk, happens):
     def happen():
-        with desk.world.platform.services.store.write() as db:
+        with desk.store.write() as db:
             for coin in drafted[-1].selection.coins:
                 happens(db, db.get_one(ChainCoinRow, ("regtest", coin.txid, coin.vout)))
 
@@ -193,14 +193,14 @@ def test_coins_that_go_between_the_draft_and_the_turn_are_not_proposed(desk, hap
 
 def test_a_change_address_that_was_taken_meanwhile_is_not_given_twice(funded):
     def take():
-        with funded.world.platform.services.store.write() as db:
+        with funded.store.write() as db:
             db.get_one(VaultRow, funded.vault["id"]).next_change_index += 3
 
     with meanwhile(take) as drafted:
         created = ok(funded.propose(50_000))
     assert len(drafted) == 1
     assert change_scripts(created) == [funded.policy.script_pubkey(CHANGE, 3)]
-    with funded.world.platform.services.store.read() as db:
+    with funded.store.read() as db:
         assert db.get_one(VaultRow, funded.vault["id"]).next_change_index == 4
         watched = select(WatchedScriptRow.address_index).where(WatchedScriptRow.branch == CHANGE)
         assert max(db.scalars(watched)) >= 4
@@ -208,7 +208,7 @@ def test_a_change_address_that_was_taken_meanwhile_is_not_given_twice(funded):
 
 def test_change_is_found_however_many_proposals_were_never_sent(funded):
     """A proposal watches no address: where its change may go is watched since the change before was found."""
-    store, used = funded.world.platform.services.store, []
+    store, used = funded.store, []
     held = funded.wallets()[0]["confirmed_sats"]
     for _ in range(2):
         with store.write() as db:

@@ -15,7 +15,6 @@ from tests.support.staff import add_role, change_role
 from tests.support.token_desk import TokenDesk
 
 SIGNER_ROLE = 2
-FREE = {"only_address_book": False, "maker_may_approve": True}
 
 
 @pytest.fixture
@@ -24,26 +23,10 @@ def psbt_id(desk):
     return made(desk.propose(150_000, fee_rate="2"))
 
 
-def freeze(desk, name="carol", **body):
-    return desk.tell("freeze-vault", desk.signers[name], vault_id=desk.vault["id"], **body)
-
-
-def unfreeze(desk, name):
-    return desk.tell("unfreeze-vault", desk.signers[name], vault_id=desk.vault["id"])
-
-
-def bind(desk, **changes):
-    return ok(desk.tell("update-vault-controls", vault_id=desk.vault["id"], **FREE | changes))
-
-
-def audited(desk, count=1):
-    return desk.world.audit_actions(f"workspace:{desk.workspace_id}")[-count:]
-
-
 class TestFrozen:
     def test_p53_nothing_is_approved_and_a_decline_or_a_cancel_is(self, desk, psbt_id):
         signed = desk.signed("alice", psbt_id)
-        shown = ok(freeze(desk, reason="a phone was stolen"))
+        shown = desk.freeze(reason="a phone was stolen")
         assert (shown["is_frozen"], shown["frozen_by"]) == (True, str(desk.user_ids["carol"]))
         assert desk.wallets()[0]["is_frozen"]
         told = refused(desk.submit("alice", psbt_id, signed), 409, "VAULT_FROZEN")["detail"]
@@ -54,7 +37,7 @@ class TestFrozen:
 
     def test_p53_what_met_its_threshold_waits_and_is_sent_when_two_have_unfrozen_it(self, desk, psbt_id):
         desk.sign_off(psbt_id)
-        assert ok(freeze(desk))["waiting_psbt_ids"] == [psbt_id]
+        assert desk.freeze()["waiting_psbt_ids"] == [psbt_id]
         desk.settle()
         record = desk.proposal(psbt_id)
         assert (record["status"], record["failure_code"]) == ("STALLED", "vault-frozen")
@@ -62,55 +45,56 @@ class TestFrozen:
         desk.world.clock.advance(minutes=9)
         desk.settle()
         assert status(desk, psbt_id) == ["STALLED"]
-        ok(unfreeze(desk, "alice"))
-        assert ok(unfreeze(desk, "bob"))["is_frozen"] is False
+        assert desk.unfreeze()["is_frozen"] is False
         desk.settle()
         assert status(desk, psbt_id) == ["BROADCASTING"]
         assert desk.proposal(psbt_id)["failure_code"] is None
-        assert ok(freeze(desk))["on_network_psbt_ids"] == [psbt_id]
+        assert desk.freeze()["on_network_psbt_ids"] == [psbt_id]
         desk.mine()
         assert status(desk, psbt_id) == ["CONFIRMED"], "what is on the network goes on"
 
     def test_p53_one_person_cannot_unfreeze(self, desk):
-        ok(freeze(desk, "alice"))
+        ok(desk.of_vault("freeze-vault", "alice"))
         for _ in range(2):
-            shown = ok(unfreeze(desk, "alice"))
+            shown = desk.unfreeze("alice")
             assert shown["unfreeze_asked_by"] == str(desk.user_ids["alice"])
-        assert audited(desk, 2) == ["VAULT_FROZEN", "VAULT_UNFREEZE_ASKED"]
+        assert desk.audited()[-2:] == ["VAULT_FROZEN", "VAULT_UNFREEZE_ASKED"]
         refused(desk.tell("unfreeze-vault", vault_id="another"), 404, "NOT_FOUND")
-        assert ok(freeze(desk, "bob"))["unfreeze_asked_by"] is None, "a second freeze takes the word back"
-        assert audited(desk) == ["VAULT_UNFREEZE_TAKEN_BACK"], "and webhooks are told of one freeze"
-        assert ok(unfreeze(desk, "carol"))["is_frozen"]
-        assert not ok(unfreeze(desk, "bob"))["is_frozen"]
-        assert audited(desk) == ["VAULT_UNFROZEN"]
-        refused(unfreeze(desk, "bob"), 409, "STATE_CONFLICT")
+        assert ok(desk.of_vault("freeze-vault", "bob"))["unfreeze_asked_by"] is None, (
+            "a second freeze takes the word back"
+        )
+        assert desk.audited()[-1:] == ["VAULT_UNFREEZE_TAKEN_BACK"], "and webhooks are told of one freeze"
+        assert desk.unfreeze("carol")["is_frozen"]
+        assert not desk.unfreeze("bob")["is_frozen"]
+        assert desk.audited()[-1:] == ["VAULT_UNFROZEN"]
+        refused(desk.of_vault("unfreeze-vault", "bob"), 409, "STATE_CONFLICT")
 
     def test_p53_the_first_confirmation_counts_for_a_day_and_while_its_member_still_may(self, desk):
-        ok(freeze(desk))
-        ok(unfreeze(desk, "alice"))
+        desk.freeze()
+        desk.unfreeze("alice")
         desk.later(hours=24)
-        assert ok(unfreeze(desk, "bob"))["unfreeze_asked_by"] == str(desk.user_ids["bob"])
+        assert desk.unfreeze("bob")["unfreeze_asked_by"] == str(desk.user_ids["bob"])
         reader = add_role(desk.world, "Reader", ())
         ok(change_role(desk.admin, desk.user_ids["bob"], reader, force=True))
-        assert ok(unfreeze(desk, "carol"))["is_frozen"]
+        assert desk.unfreeze("carol")["is_frozen"]
 
 
 class TestAddressBook:
     def test_p54_a_send_elsewhere_is_refused_by_name(self, desk):
         desk.deposit(500_000, 400_000)
-        bind(desk, only_address_book=True)
+        desk.bind(only_address_book=True)
         entry = desk.enter("Shop", SHOP)
         assert entry["created_by"] == "1"
         problem = refused(desk.propose(10_000, 20_000), 403, "NOT_IN_ADDRESS_BOOK")
         assert CAFE in problem["detail"]
         assert SHOP not in problem["detail"]
-        assert audited(desk) == ["NOT_IN_ADDRESS_BOOK"]
+        assert desk.audited()[-1:] == ["NOT_IN_ADDRESS_BOOK"]
         ok(desk.propose(10_000))
         ok(desk.propose(10_000, recipients=[desk.wallets()[0]["receive_address"]]))
 
     def test_p54_an_entry_that_is_taken_out_stops_what_waits_for_approvals(self, desk, psbt_id):
         entry = desk.enter("Shop", SHOP)
-        bind(desk, only_address_book=True)
+        desk.bind(only_address_book=True)
         desk.approve("alice", psbt_id)
         ok(desk.tell("remove-whitelist-address", uid=entry["uid"]))
         refused(desk.submit("bob", psbt_id, desk.signed("bob", psbt_id)), 403, "NOT_IN_ADDRESS_BOOK")
@@ -121,7 +105,7 @@ class TestAddressBook:
         tokens = TokenDesk(desk)
         tokens.fund(100_000, 100_000)
         uid = tokens.started()
-        bind(desk, only_address_book=True)
+        desk.bind(only_address_book=True)
         for function, args in (("transfer", (SHOP, 1)), ("mint", (SHOP, 1)), ("transfer_ownership", (SHOP,))):
             problem = refused(tokens.call(uid, function, *args), 403, "NOT_IN_ADDRESS_BOOK")
             assert SHOP in problem["detail"]
@@ -133,7 +117,7 @@ class TestMakers:
     def test_p55_a_maker_approves_neither_their_proposal_nor_a_version_of_it(self, desk):
         """Alice proposes; the administrator bumps it; Alice approves neither."""
         desk.deposit(500_000)
-        bind(desk, maker_may_approve=False)
+        desk.bind(maker_may_approve=False)
         grant(desk, "Signer", PermissionName.MANAGE_WORKSPACE.value)
         desk.limit_role("10", role_id=SIGNER_ROLE)
         first = made(by_alice(desk, "create-psbt", SHOP))
@@ -156,7 +140,7 @@ class TestWhoCanStillSign:
         silent = add_role(desk.world, "Silent", {PermissionName.MANAGE_WORKSPACE})
         for role_id in (SIGNER_ROLE, silent):
             desk.limit_role("10", role_id=role_id)
-        bind(desk, maker_may_approve=maker_may_approve)
+        desk.bind(maker_may_approve=maker_may_approve)
         cases = list(combinations_with_replacement(["active", "superseded", "lost", "silent"], 3))
         desk.deposit(*[50_000 for _ in range(2 * len(cases) + 2)])
         for states in cases:
@@ -194,7 +178,7 @@ def by_alice(desk, path, address):
 
 def set_states(desk, states, silent):
     """What has become of each signer's key and role, written to the database."""
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         for name, state in states.items():
             user_id = desk.user_ids[name]
             key = db.scalars(select(KeyRow).where(KeyRow.user_id == user_id)).one()

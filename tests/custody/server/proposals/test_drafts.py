@@ -23,7 +23,7 @@ def test_the_database_holds_no_transaction_twice_and_there_is_always_a_lock_time
     made(funded.propose(50_000))
     (first,) = funded.rows(ProposalRow)
     row = {column.name: getattr(first, column.name) for column in ProposalRow.__table__.columns}
-    store = funded.world.platform.services.store
+    store = funded.store
     with pytest.raises(IntegrityError), store.write() as db:
         db.execute(insert(ProposalRow), row | {"id": "another", "family_id": "another"})
 
@@ -42,7 +42,7 @@ def test_the_database_holds_no_transaction_twice_and_there_is_always_a_lock_time
 
 
 def change_index(desk, psbt_id) -> int:
-    psbt = Psbt.parse(desk.proposal(psbt_id)["psbt_base64"])
+    psbt = desk.psbt(psbt_id)
     (back,) = inspect(psbt, desk.policy, network=Network.REGTEST).change
     assert back.chain == CHANGE
     return back.index

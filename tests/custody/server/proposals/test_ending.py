@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import update
 
-from custody.server.store.models import CoinLockRow, KeyRow, ProposalRow
-from tests.support.custody import SIGNERS, Desk, ok, refused
+from custody.server.store.models import KeyRow, ProposalRow
+from tests.support.custody import Desk, ok, refused
 from tests.support.prepared import Story
 from tests.support.replacing import bump, cancel, finished, forget_mempool, made, status, take_back
 
@@ -25,25 +25,13 @@ def first(desk):
     return proposal.id
 
 
-def locked(desk) -> int:
-    return len(desk.rows(CoinLockRow))
-
-
-def used(desk):
-    return desk.wallets()[0]["detailed_vault_limits"]["Used"]
-
-
-def audited(desk):
-    return desk.world.audit_actions(f"workspace:{desk.workspace_id}")
-
-
 def test_nothing_is_out_and_the_coins_are_free(desk, first):
     answer = ok(cancel(desk, first, reason="the wrong shop"))
     assert (answer["status"], answer["released_signatures"]) == ("CANCELLED", 0)
     assert (answer["coins_kept"], answer["self_spend_offered"]) == (False, False)
     record = desk.proposal(first)
     assert (record["failure_code"], record["failure_reason"]) == ("cancelled", "the wrong shop")
-    assert audited(desk)[-1] == "PROPOSAL_CANCELLED"
+    assert desk.audited()[-1] == "PROPOSAL_CANCELLED"
     desk.sign_off(again := made(desk.propose(150_000)))
     assert "cancels_psbt_id" in refused(cancel(desk, again), 409, "STATE_CONFLICT")["detail"]
     desk.settle()
@@ -53,25 +41,24 @@ def test_nothing_is_out_and_the_coins_are_free(desk, first):
 
 def test_a_signature_is_out_and_the_coins_are_kept_until_a_member_frees_them(desk, first):
     desk.approve("alice", first)
-    answer, size = ok(cancel(desk, first)), len(audited(desk))
+    answer, size = ok(cancel(desk, first)), len(desk.audited())
     assert ok(cancel(desk, first)) == answer, "again it answers the same and changes nothing"
-    assert len(audited(desk)) == size
+    assert len(desk.audited()) == size
     assert (answer["released_signatures"], answer["coins_kept"]) == (1, True)
     assert answer["self_spend_offered"]
     # It is not offered where nobody could propose it, or sign it.
-    ok(desk.tell("freeze-vault", desk.signers["carol"], vault_id=desk.vault["id"]))
+    desk.freeze()
     assert ok(cancel(desk, first))["self_spend_offered"] is False
-    for name in SIGNERS[:2]:
-        ok(desk.tell("unfreeze-vault", desk.signers[name], vault_id=desk.vault["id"]))
+    desk.unfreeze()
     refused(desk.submit("bob", first, desk.signed("bob", first)), 409, "STATE_CONFLICT")
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         others = update(KeyRow).where(KeyRow.user_id != desk.user_ids["alice"])
         db.execute(others.values(status="revoked", revoked_reason="lost"))
     assert ok(cancel(desk, first))["self_spend_offered"] is False
     answer = ok(cancel(desk, first, release_coins=True))
     assert (answer["coins_kept"], answer["self_spend_offered"]) == (False, False)
-    assert (locked(desk), used(desk)) == (0, "0.00000000")
-    assert audited(desk)[-1] == "CANCELLED_COINS_RELEASED"
+    assert (desk.locks(), desk.used()) == ({}, "0.00000000")
+    assert desk.audited()[-1] == "CANCELLED_COINS_RELEASED"
 
 
 class TestTheSelfSpend:
@@ -82,12 +69,12 @@ class TestTheSelfSpend:
         back = made(take_back(desk, first, fee_rate="5"))
         assert ok(cancel(desk, first))["self_spend_offered"] is False, "it is there"
         desk.reject(back)
-        assert locked(desk) == 1
+        assert len(desk.locks()) == 1
         back = made(take_back(desk, first, fee_rate="6"))
         finished(desk, back)
         desk.mine()
         assert status(desk, first, back) == ["CANCELLED", "CONFIRMED"]
-        assert used(desk) == f"0.{desk.proposal(back)['fee_sats']:08d}", (
+        assert desk.used() == f"0.{desk.proposal(back)['fee_sats']:08d}", (
             "what was cancelled can leave no more"
         )
 
@@ -99,7 +86,7 @@ class TestTheSelfSpend:
         for days, kept in ((5, 1), (10, 0)):
             desk.world.clock.advance(days=days)
             desk.world.platform.background.expiry()()
-            assert locked(desk) == kept, "no coin is locked for ever"
+            assert len(desk.locks()) == kept, "no coin is locked for ever"
 
 
 def test_a_lost_keys_signature_is_out_though_it_counts_no_more(desk, first):

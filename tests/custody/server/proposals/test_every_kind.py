@@ -67,7 +67,7 @@ def dearer(desk: Desk) -> dict[str, str]:
 
 def prove(desk: Desk) -> httpx.Response:
     message = f"Asked for by auditor {len(desk.rows(ProposalRow))}"
-    return desk.tell("create-proof", vault_id=desk.vault["id"], message=message)
+    return desk.of_vault("create-proof", message=message)
 
 
 Propose = Callable[[Desk], httpx.Response]
@@ -144,12 +144,11 @@ def nothing_happens(_desk: Desk) -> None:
 
 
 def frozen(desk: Desk) -> None:
-    ok(desk.tell("freeze-vault", desk.signers["carol"], vault_id=desk.vault["id"]))
+    desk.freeze()
 
 
 def bound_to_the_book(desk: Desk) -> None:
-    bound = {"vault_id": desk.vault["id"], "only_address_book": True, "maker_may_approve": True}
-    ok(desk.tell("update-vault-controls", **bound))
+    desk.bind(only_address_book=True)
 
 
 def limited(desk: Desk) -> None:
@@ -161,7 +160,7 @@ def role_limited(desk: Desk) -> None:
 
 
 def two_keys_are_lost(desk: Desk) -> None:
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         lost = KeyRow.user_id.in_([desk.user_ids["bob"], desk.user_ids["carol"]])
         db.execute(update(KeyRow).where(lost).values(status="revoked", revoked_reason="lost"))
 
@@ -174,7 +173,7 @@ def replaced(desk: Desk) -> None:
 
 
 def others_hold_every_coin(desk: Desk) -> None:
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         held = set(map(tuple, db.execute(select(CoinLockRow.txid, CoinLockRow.vout))))
         coins = set(map(tuple, db.execute(select(ChainCoinRow.txid, ChainCoinRow.vout))))
         db.add(a_proposal("another", vault_id=desk.vault["id"]))
@@ -182,7 +181,7 @@ def others_hold_every_coin(desk: Desk) -> None:
 
 
 def no_coin_is_left(desk: Desk) -> None:
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         free = ~ChainCoinRow.txid.in_(select(CoinLockRow.txid))
         db.execute(update(ChainCoinRow).where(free).values(spent_by="ab" * 32))
 
@@ -244,14 +243,6 @@ def test_p48_a_fee_above_the_cap_and_a_psbt_larger_than_devices_take_are_refused
                     assert fault_of(KINDS[name](each)) == (422, pointer, code), name
 
 
-def locked(desk: Desk) -> set[OutPoint]:
-    return {OutPoint(lock.txid, lock.vout) for lock in desk.rows(CoinLockRow)}
-
-
-def psbt_of(desk: Desk, psbt_id: str) -> Psbt:
-    return Psbt.parse(desk.proposal(psbt_id)["psbt_base64"])
-
-
 def change_of(psbt: Psbt) -> bytes | None:
     """Marked for the devices."""
     return next((output.script_pubkey for output in psbt.outputs if output.derivations), None)
@@ -264,33 +255,35 @@ def test_p16_it_locks_what_it_spends_its_change_is_found_again_and_a_failure_lea
         raise RuntimeError("the disk is full")
 
     own, profile = desk.policy.script_pubkey(RECEIVE, 0), policy_of(desk.devices["alice"])
-    change = dict.fromkeys(["bump", "take back"], change_of(psbt_of(desk, rent_of(desk))))
+    change = dict.fromkeys(["bump", "take back"], change_of(desk.psbt(rent_of(desk))))
     change |= dict.fromkeys(["token", "call"], own) | dict.fromkeys(["sweep", "proof"])
     change |= {"forward": profile.script_pubkey(CHANGE, CHANGE_INDEX)}
     for name, propose in KINDS.items():
-        before, proposals = locked(desk), len(desk.rows(ProposalRow))
+        before, proposals = desk.locks().keys(), len(desk.rows(ProposalRow))
         (vault,) = desk.rows(VaultRow)
         with monkeypatch.context() as patch:
             patch.setattr(type(desk.world.platform.services.tools.audit), "record", fail)
             assert propose(desk).status_code == 500
-        assert (locked(desk), len(desk.rows(ProposalRow))) == (before, proposals)
+        assert (desk.locks().keys(), len(desk.rows(ProposalRow))) == (before, proposals)
         assert desk.rows(VaultRow)[0].next_change_index == vault.next_change_index
         psbt_id = made(propose(desk))
-        psbt = psbt_of(desk, psbt_id)
-        assert locked(desk) == before | {item.outpoint for item in psbt.inputs if name != "proof"}, name
+        psbt = desk.psbt(psbt_id)
+        assert desk.locks().keys() == before | {item.outpoint for item in psbt.inputs if name != "proof"}, (
+            name
+        )
         goes_to = change.get(name, desk.policy.script_pubkey(CHANGE, vault.next_change_index))
         assert change_of(psbt) == goes_to, name
         end(desk, psbt_id)
-        assert locked(desk) == before
+        assert desk.locks().keys() == before
 
 
 def test_p16_what_is_taken_after_the_draft_is_not_proposed_and_what_stays_is_drafted_once(desk: Desk) -> None:
     def free(draft: Draft) -> set[OutPoint]:
-        return {coin.outpoint for coin in draft.selection.coins} - locked(desk)
+        return {coin.outpoint for coin in draft.selection.coins} - desk.locks().keys()
 
     def take() -> None:
         gone.extend(free(drafted[-1]))
-        with desk.world.platform.services.store.write() as db:
+        with desk.store.write() as db:
             lock_coins(db, "regtest", gone, "faster")
 
     for name in ("drawn", "bump", "take back", "token", "call", "forward", "proof"):
@@ -301,9 +294,9 @@ def test_p16_what_is_taken_after_the_draft_is_not_proposed_and_what_stays_is_dra
             continue
         gone: list[OutPoint] = []
         with meanwhile(take) as drafted:
-            psbt = psbt_of(desk, psbt_id := made(KINDS[name](desk)))
+            psbt_id = made(KINDS[name](desk))
         assert len(drafted) == 2, name
-        assert not {item.outpoint for item in psbt.inputs} & {*gone}
+        assert not desk.coins(psbt_id) & {*gone}
         end(desk, psbt_id)
 
 

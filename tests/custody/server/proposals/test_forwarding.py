@@ -38,17 +38,9 @@ def psbt_id(desk: Desk) -> str:
     return ok(forward(desk, "alice", 120_000))["psbt_id"]
 
 
-def psbt_of(desk: Desk, psbt_id: str) -> Psbt:
-    return Psbt.parse(desk.proposal(psbt_id)["psbt_base64"])
-
-
 def awaiting(desk: Desk, user: As) -> list[str]:
     found = ok(user.get("/api/v1/psbt", workspace_id=desk.workspace_id, awaiting="me"))
     return [proposal["psbt_id"] for proposal in found]
-
-
-def vault_of(desk: Desk) -> dict:
-    return desk.wallets()[0]
 
 
 def lose_key(desk: Desk, name: str) -> dict:
@@ -73,7 +65,7 @@ def test_a_forward_has_one_signer_and_carries_what_every_device_needs(desk: Desk
     assert signer["user_id"] == shown["created_by"] == str(desk.user_ids["alice"])
     assert signer["key_id"] == profile_of(desk.signers["alice"])["key_id"]
 
-    psbt, policy = psbt_of(desk, psbt_id), policy_of(desk.devices["alice"])
+    psbt, policy = desk.psbt(psbt_id), policy_of(desk.devices["alice"])
     for item in psbt.inputs:
         assert item.witness_utxo == item.non_witness_utxo.outputs[item.outpoint.vout]
         ((key, origin),) = item.derivations.items()
@@ -104,7 +96,7 @@ def test_p48_fees_are_paid_to_the_satoshi_and_absurd_ones_refused(desk: Desk) ->
     assert "forward 159000 sat, or 194 sat less" in told
     refused(forward(desk, "alice", 1_000_000), 422, "INSUFFICIENT_FUNDS")
     psbt_id = ok(forward(desk, "alice", 50_000, 4_321))["psbt_id"]
-    psbt = psbt_of(desk, psbt_id)
+    psbt = desk.psbt(psbt_id)
     spent = sum(item.witness_utxo.amount for item in psbt.inputs)
     assert spent - sum(output.amount for output in psbt.outputs) == 4_321
     ok(desk.decline("alice", psbt_id))
@@ -133,15 +125,15 @@ def test_the_owners_signature_finalises_broadcasts_and_confirms_it_and_no_limit_
     assert figures(desk.signers["alice"]) == (0, 39_000, 0)
     ok(desk.decline("alice", ok(forward(desk, "alice", 20_000))["psbt_id"]))
     mine = ok(desk.signers["alice"].get("/api/v1/get-my-limits", workspace_id=1))
-    assert (mine["Used"], vault_of(desk)["detailed_vault_limits"]["Used"]) == ("0.00000000",) * 2
+    assert (mine["Used"], desk.used()) == ("0.00000000",) * 2
     # To the vault it is a stranger's deposit until it confirms: its maker could replace it.
     desk.limit("10")
-    assert vault_of(desk)["unconfirmed_sats"] == 120_000
+    assert desk.wallets()[0]["unconfirmed_sats"] == 120_000
     refused(desk.propose(50_000), 422, "INSUFFICIENT_FUNDS")
     desk.mine()
     ok(desk.propose(50_000))
     desk.mine()
-    vault = vault_of(desk)
+    vault = desk.wallets()[0]
     assert (vault["confirmed_sats"], vault["receive_address"]) == (120_000, desk.policy.address(0, 1))
     assert figures(desk.signers["alice"]) == (39_000, 0, 0)
 
@@ -231,7 +223,7 @@ def test_an_address_is_used_up_by_the_payment_and_not_by_the_proposal(desk: Desk
     """Forwards that no member signs must not open a gap beyond which the vault is not restored."""
     psbt_id = ok(forward(desk, "alice", 50_000))["psbt_id"]
     assert ok(desk.decline("alice", psbt_id))["status"] == "REJECTED"
-    assert vault_of(desk)["receive_address"] == desk.policy.address(0, 0)
+    assert desk.wallets()[0]["receive_address"] == desk.policy.address(0, 0)
     signed = desk.signed("alice", psbt_id)
     refused(desk.submit("alice", psbt_id, signed), 409, "STATE_CONFLICT")
     desk.deposit(10_000)
@@ -271,7 +263,7 @@ def test_a_deposit_that_its_sender_takes_back_holds_no_other_coin(desk: Desk) ->
 
 
 def test_half_signed_and_cancelled_it_offers_no_self_spend(desk: Desk, psbt_id: str) -> None:
-    ok(desk.submit("alice", psbt_id, sign(desk.devices["alice"], psbt_of(desk, psbt_id), inputs=[0])))
+    ok(desk.submit("alice", psbt_id, sign(desk.devices["alice"], desk.psbt(psbt_id), inputs=[0])))
     desk.admin = desk.signers["alice"]
     answer = ok(cancel(desk, psbt_id))
     assert (answer["coins_kept"], answer["self_spend_offered"]) == (True, False)

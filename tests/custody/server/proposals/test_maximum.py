@@ -29,12 +29,12 @@ def most(desk, *recipients: str, **changes):
 def holding(desk, amounts, limit: int = RICH):
     """The vault with exactly these coins and this limit, for as long as it takes."""
     desk.limit(format_btc(Sats(limit)))
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         vault = db.get_one(VaultRow, desk.vault["id"])
         for number, amount in enumerate(amounts):
             flood(db, vault, [amount], salt=f"{next(desk.numbers)} {number}")
     yield
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         db.execute(delete(CoinLockRow))
         db.execute(delete(ChainCoinRow))
 
@@ -42,7 +42,7 @@ def holding(desk, amounts, limit: int = RICH):
 @pytest.fixture
 def few(monkeypatch, desk):
     """A transaction takes four coins, and the fee's cap is soon met. None is built in the writers' turn."""
-    built, writing = drafts._built, desk.world.platform.services.store._database.writing
+    built, writing = drafts._built, desk.store._database.writing
 
     def outside(ctx, *rest):
         assert ctx.db.get_bind() is not writing
@@ -107,7 +107,7 @@ def test_it_says_what_it_leaves_out_and_why(desk):
     desk.deposit(300_000, 200_000)
     made(desk.propose(150_000, fee_rate="1"))
     desk.deposit(70_000, blocks=0)
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         flood(db, db.get_one(VaultRow, desk.vault["id"]), [150])
     told = most(desk, fee_rate="2")
     (vault,) = desk.wallets()

@@ -57,11 +57,11 @@ def test_what_was_shown_is_what_is_made_of_the_same_coins(rich):
         {"recipients": [SHOP, CAFE], "amounts_sats": [900_000, 800_000]},
         {"amounts_sats": None, "sweep": True, "fee_rate": "3.5"},
     ):
-        before = rich.rows(ProposalRow), rich.world.audit_actions("workspace:1")
+        before = rich.rows(ProposalRow), rich.audited()
         shown = preview(rich, **asked)
         assert rich.rows(CoinLockRow) == []
         assert [each.id for each in rich.rows(ProposalRow)] == [each.id for each in before[0]]
-        assert rich.world.audit_actions("workspace:1") == before[1]
+        assert rich.audited() == before[1]
         assert shown["movement_sats"] == sum(shown["amounts_sats"]) + shown["fee_sats"]
         pinned = {"coins": shown["coins"], "fee_rate": shown["asked_fee_rate"]}
         if asked.get("sweep"):
@@ -95,7 +95,7 @@ def test_a_bump_and_a_cancel_are_shown_as_they_are_made(rich):
 
 def test_a_list_by_vault_names_its_people_and_their_reasons(rich):
     """No signer's e-mail address."""
-    with rich.world.platform.services.store.write() as db:
+    with rich.store.write() as db:
         alice = update(UserRow).where(UserRow.email == "alice@example.org")
         db.execute(alice.values(first_name="Alice", surname="Ruiz"))
     psbt_id = made(rich.propose(100_000))

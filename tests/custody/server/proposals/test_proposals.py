@@ -123,7 +123,7 @@ class TestEverything:
 def test_p16_the_database_itself_refuses_a_second_lock(funded):
     """Also where two processes chose the same coin before either had written."""
     outpoint = OutPoint("ab" * 32, 0)
-    store = funded.world.platform.services.store
+    store = funded.store
     with store.write() as db:
         lock_coins(db, "regtest", [outpoint], "one")
     with pytest.raises(IntegrityError), store.write() as db:

@@ -117,7 +117,7 @@ def test_p95_where_no_quorum_can_sign_no_signer_is_asked(desk, makes, address, c
         "jade": "Jade",
     }
     desk.deposit(40_000)
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         for key, (maker, firmware) in zip(db.scalars(select(KeyRow)), makes, strict=True):
             key.maker, key.model, key.firmware = maker, names.get(maker), firmware
     for with_coins, can in ((False, address), (True, coins)):

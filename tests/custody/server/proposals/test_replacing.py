@@ -4,8 +4,8 @@
 
 import pytest
 
-from custody.server.store.models import CoinLockRow, ProposalRow
-from multisig import Network, OutPoint, Psbt, Transaction, inspect
+from custody.server.store.models import ProposalRow
+from multisig import Network, Transaction, inspect, parse_btc
 from tests.support.custody import SHOP, ok, refused
 from tests.support.profiles import forward, grant, profile_of
 from tests.support.replacing import (
@@ -28,23 +28,15 @@ def first(funded):
 
 
 def seen(desk, psbt_id):
-    return inspect(Psbt.parse(desk.proposal(psbt_id)["psbt_base64"]), desk.policy, network=Network.REGTEST)
-
-
-def coins(desk, psbt_id) -> set[OutPoint]:
-    return {item.outpoint for item in seen(desk, psbt_id).inputs}
+    return inspect(desk.psbt(psbt_id), desk.policy, network=Network.REGTEST)
 
 
 def paid(desk, psbt_id):
     return sorted((payment.address, payment.amount) for payment in seen(desk, psbt_id).payments)
 
 
-def locked(desk) -> dict[OutPoint, str]:
-    return {OutPoint(lock.txid, lock.vout): lock.family_id for lock in desk.rows(CoinLockRow)}
-
-
 def used(desk):
-    return int(float(desk.wallets()[0]["detailed_vault_limits"]["Used"]) * 100_000_000 + 0.5)
+    return parse_btc(desk.used())
 
 
 class TestABump:
@@ -54,7 +46,7 @@ class TestABump:
         assert (before["replaced_by_psbt_id"], after["replaces_psbt_id"]) == (second, first)
         assert (before["may_be_replaced"], after["may_be_replaced"]) == (False, True)
         assert paid(funded, first) == paid(funded, second)
-        assert coins(funded, first) == coins(funded, second)
+        assert funded.coins(first) == funded.coins(second)
         for name in ("recipients", "amounts_sats", "description", "op_return"):
             assert before[name] == after[name]
         back = [seen(funded, each).change for each in (first, second)]
@@ -102,13 +94,13 @@ class TestABump:
         refused(bump(desk, first, fee_rate="30"), 422, "INSUFFICIENT_FUNDS")
         desk.mine()
         second = made(bump(desk, first, fee_rate="30"))
-        assert coins(desk, first) < coins(desk, second)
-        assert locked(desk) == dict.fromkeys(coins(desk, second), first)
+        assert desk.coins(first) < desk.coins(second)
+        assert desk.locks() == dict.fromkeys(desk.coins(second), first)
         assert lets_through(desk, second, [first])
         assert f"those of the version {first}, which goes on" in ok(cancel(desk, second))["detail"]
-        assert set(locked(desk)) == coins(desk, first)
+        assert set(desk.locks()) == desk.coins(first)
         third = made(bump(desk, first, fee_rate="250"))
-        assert coins(desk, second) < coins(desk, third)
+        assert desk.coins(second) < desk.coins(third)
 
     def test_a_priority_that_is_too_low_gives_the_least_that_outbids_on_the_network_and_at_the_daemon(
         self, funded, first
@@ -138,7 +130,7 @@ class TestABump:
         """Core's wallet refuses it too: what hangs on the change would be lost."""
         finished(funded, first)
         child = made(funded.propose(500_000, fee_rate="2"))
-        assert any(coin.txid == funded.proposal(first)["txid"] for coin in coins(funded, child))
+        assert any(coin.txid == funded.proposal(first)["txid"] for coin in funded.coins(child))
         problem = refused(bump(funded, first, fee_rate="5"), 409, "STATE_CONFLICT")
         assert child in problem["detail"]
         ok(cancel(funded, child))
@@ -170,7 +162,7 @@ class TestTheDaemonLetsItThrough:
         second = made(bump(funded, first, fee_rate="9"))
         funded.approve("alice", second)
         funded.reject(second)
-        assert set(locked(funded)) == coins(funded, first), "a family's coins stay while a member lives"
+        assert set(funded.locks()) == funded.coins(first), "a family's coins stay while a member lives"
         refused(bump(funded, first, fee_rate="5"), 422, "VALIDATION")
         third = made(bump(funded, first, priority="low"))
         assert funded.proposal(third)["fee_sats"] > funded.proposal(second)["fee_sats"]
@@ -192,7 +184,7 @@ class TestASweep:
         third = made(bump(desk, second, fee_rate="20"))
         for before, each in ((swept, second), (second, third)):
             shown = desk.proposal(each)
-            assert coins(desk, each) == coins(desk, swept)
+            assert desk.coins(each) == desk.coins(swept)
             assert shown["amounts_sats"] == [150_000 - shown["fee_sats"]]
             found = judged(desk, each, [before])
             assert found.allowed

@@ -46,7 +46,7 @@ def high_s(signature):
 
 
 def revoke(desk, name, reason):
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         key = db.scalars(select(KeyRow).where(KeyRow.user_id == desk.user_ids[name])).one()
         key.status, key.revoked_reason = "revoked", reason
 
@@ -135,7 +135,7 @@ class TestKept:
         assert proposal.final_tx is not None
         assert (job.kind, job.subject) == ("broadcast", psbt_id)
         assert len(funded.rows(SignatureRow)) == 2 * len(Psbt.parse(proposal.psbt).inputs)
-        actions = funded.world.audit_actions(f"workspace:{funded.workspace_id}")
+        actions = funded.audited()
         assert actions[-3:] == ["SIGNATURE_SUBMITTED", "SIGNATURE_SUBMITTED", "PROPOSAL_FINALISED"]
 
         # A third comes too late and is told so; the same one is good when all has moved on, too.
@@ -165,7 +165,7 @@ class TestKept:
         assert funded.proposal(psbt_id)["status"] == "BROADCASTING"
 
     def test_p8_some_inputs_only_are_kept_and_progress_is_the_minimum_over_the_inputs(self, funded, psbt_id):
-        others = list(range(1, len(Psbt.parse(funded.proposal(psbt_id)["psbt_base64"]).inputs)))
+        others = list(range(1, len(funded.psbt(psbt_id).inputs)))
 
         def submit(name: str, inputs: list[int]) -> dict:
             return ok(funded.submit(name, psbt_id, funded.signed(name, psbt_id, inputs=inputs)))
@@ -228,7 +228,7 @@ def test_an_expired_proposal_takes_no_signature_and_ends_once(funded, psbt_id):
     refused(funded.submit("alice", psbt_id, signed), 409, "STATE_CONFLICT")
     for _ in range(2):
         funded.world.platform.background.expiry()()
-    assert funded.world.audit_actions("workspace:1").count("PROPOSAL_EXPIRED") == 1
+    assert funded.audited().count("PROPOSAL_EXPIRED") == 1
     assert funded.proposal(psbt_id)["status"] == "EXPIRED"
     refused(funded.submit("alice", psbt_id, signed), 409, "STATE_CONFLICT")
     refused(funded.decline("carol", psbt_id), 409, "STATE_CONFLICT")
@@ -240,7 +240,7 @@ def test_a_session_that_was_ended_meanwhile_signs_nothing(funded, psbt_id, monke
     accept = verifying._accept
 
     def accept_slowly(*given: Any) -> Any:
-        with funded.world.platform.services.store.write() as db:
+        with funded.store.write() as db:
             end_sessions(db, alice, funded.world.clock(), "password reset", keep=None)
         return accept(*given)
 

@@ -32,7 +32,7 @@ def verified(monkeypatch):
 
 def meanwhile(desk, monkeypatch, *acts):
     """Each act happens before the next turn of a writer, one for each turn."""
-    store, left = desk.world.platform.services.store, list(acts)
+    store, left = desk.store, list(acts)
     write = store.write
 
     def interrupted(*asked):

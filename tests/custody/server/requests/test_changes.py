@@ -52,7 +52,7 @@ def test_commits_and_the_closing_are_announced_and_what_is_rolled_back_is_not(st
 
 
 def revision(desk: Desk, workspace_id: int | None = None) -> int:
-    with desk.world.platform.services.store.read() as db:
+    with desk.store.read() as db:
         return read_revision(db, workspace_id or desk.workspace_id)
 
 
@@ -89,7 +89,7 @@ class TestWhatMovesAWorkspace:
         """Their number of confirmations is another one: the record changes, and so must what a poll waits
         for.
         """
-        with funded.world.platform.services.store.write() as db:
+        with funded.store.write() as db:
             elsewhere = found_workspace(db, "Elsewhere")
             raise_revisions(db, [elsewhere])
         psbt_id = ok(funded.propose(1_000))["psbt_id"]

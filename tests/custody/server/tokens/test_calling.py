@@ -195,7 +195,7 @@ class TestTheIndex:
 
     @staticmethod
     def read_more(tokens, blocks):
-        with tokens.desk.world.platform.services.store.write() as db:
+        with tokens.desk.store.write() as db:
             last = db.scalars(select(TokenBlockRow).order_by(TokenBlockRow.height.desc()).limit(1)).one()
             values = {"chain": last.chain, "mined_at": last.mined_at, "state": last.state}
             for number in range(1, blocks + 1):
@@ -209,7 +209,7 @@ class TestTheIndex:
         tokens.look()
         tokens.desk.reorganise(1, 2, [payment])
         assert tokens.desk.proposal(sent["psbt_id"])["status"] == "BROADCASTING"
-        store = tokens.desk.world.platform.services.store
+        store = tokens.desk.store
         with store.read() as db:
             (waiting,) = waiting_calls(db, db.get_one(ContractRow, uid), tokens.desk.workspace_id)
         assert waiting.txid == payment.txid

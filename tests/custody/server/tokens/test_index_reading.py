@@ -157,7 +157,7 @@ def test_the_workspaces_lists_have_the_books_names_and_each_address_once(tokens,
     tokens.fund()
     waiting = ok(tokens.create(ticker="SILVER"))["contract_uid"]
     tokens.done(uid, "add_to_whitelist", BOB)
-    with tokens.desk.world.platform.services.store.write() as db:
+    with tokens.desk.store.write() as db:
         entry = {"workspace_id": 1, "created_by": 1, "created_at": tokens.desk.world.clock()}
         db.add(AddressBookEntryRow(name="Bob", name_key="bob", address=BOB, **entry))
         db.add(AddressBookEntryRow(name="Nobody", name_key="nobody", address=open_address(9), **entry))
@@ -190,7 +190,7 @@ def test_p15_a_stalled_call_is_sent_again_as_it_was_signed_and_once(tokens, uid)
     for _ in range(2):
         answer = ok(desk.admin.post(again, body))
         assert answer["txid"] == desk.proposal(made["psbt_id"])["txid_expected"]
-    with desk.world.platform.services.store.read() as db:
+    with desk.store.read() as db:
         mine = JobRow.kind == BROADCAST, JobRow.subject == made["psbt_id"], JobRow.done_at.is_(None)
         (job,) = db.scalars(select(JobRow).where(*mine))
         assert job.run_at <= desk.world.clock()
@@ -200,7 +200,7 @@ def test_p15_a_stalled_call_is_sent_again_as_it_was_signed_and_once(tokens, uid)
     tokens.mine()
     refused(desk.admin.post(again, body), 409, "CALL_NOT_STALLED")
     assert calls(tokens)[-1]["Status"] == "CONFIRMED"
-    assert desk.world.audit_actions("workspace:1").count("CALL_RESUBMITTED") == 2
+    assert desk.audited().count("CALL_RESUBMITTED") == 2
 
 
 def test_the_proposals_record_says_what_its_own_bytes_do(tokens, uid):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from multisig import RECEIVE, Psbt
+from multisig import RECEIVE
 from tests.support.custody import SHOP, neighbour_of, ok, refused
 from tests.support.replacing import bump, made
 from tests.support.token_desk import BOB, TokenDesk
@@ -10,8 +10,7 @@ from tests.support.token_desk import BOB, TokenDesk
 
 def spends_at_address(tokens, psbt_id) -> int:
     own = tokens.desk.policy.script_pubkey(RECEIVE, 0)
-    inputs = Psbt.parse(tokens.desk.proposal(psbt_id)["psbt_base64"]).inputs
-    return sum(item.witness_utxo.script_pubkey == own for item in inputs)
+    return sum(item.witness_utxo.script_pubkey == own for item in tokens.desk.psbt(psbt_id).inputs)
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def test_other_coins_go_first_and_the_last_one_stays_unless_the_send_leaves_some
     assert spends_at_address(owner, made) == 1
     owner.desk.reject(made)
     psbt_id = ok(owner.desk.sweep(BOB))["psbt_id"]
-    assert len(Psbt.parse(owner.desk.proposal(psbt_id)["psbt_base64"]).inputs) == 1
+    assert len(owner.desk.coins(psbt_id)) == 1
     assert spends_at_address(owner, psbt_id) == 0, "everything is sent without the one that stays"
     refused(owner.desk.sweep(BOB), 409, "LOCKED_FUNDS")
     owner.desk.reject(psbt_id)
@@ -77,8 +76,8 @@ def test_a_bump_takes_the_coins_that_a_send_would(desk):
     desk.deposit(100_000)
     first = made(desk.propose(98_000, recipients=[SHOP], fee_rate="2"))
     kept = ok(desk.admin.get("/api/v1/max-send", workspace_id=1, wallet_id=desk.vault["id"], recipients=SHOP))
-    version = desk.proposal(made(bump(desk, first, fee_rate="60")))
-    spent = [item.witness_utxo.amount for item in Psbt.parse(version["psbt_base64"]).inputs]
+    version = desk.psbt(made(bump(desk, first, fee_rate="60")))
+    spent = [item.witness_utxo.amount for item in version.inputs]
     assert sorted(spent) == [100_000, 300_000]
     assert kept["kept_sats"] not in spent
     assert kept["kept_sats"] >= 10_000

@@ -18,7 +18,7 @@ STRANGER, AMOUNT = 7, 50_000
 def mined_by_a_stranger(tokens: TokenDesk, contract_uid: int) -> str:
     """The deployment of that token from a coin that any key may spend."""
     chain, script = tokens.desk.chain, open_output(STRANGER)
-    with tokens.desk.world.platform.services.store.read() as db:
+    with tokens.desk.store.read() as db:
         bytecode = parse_bytecode(db.get_one(ContractRow, contract_uid).bytecode)
     paid = chain.transaction(chain.fund(open_address(STRANGER), Sats(AMOUNT))).transaction
     vout = next(place for place, output in enumerate(paid.outputs) if output.script_pubkey == script)
@@ -42,7 +42,7 @@ def test_every_version_of_a_deployment_that_was_proposed_here_counts_and_nothing
     tokens.desk.reject(given_up["psbt_id"])
     tokens.finish(deployed["psbt_id"])
     ok(tokens.call(deployed["contract_uid"], "init"))
-    with tokens.desk.world.platform.services.store.read() as db:
+    with tokens.desk.store.read() as db:
         expected = dict(map(tuple, db.execute(select(ProposalRow.id, ProposalRow.txid_expected))))
         found = proposed_deployments(db, "regtest", [*expected.values(), theirs, "11" * 32])
         assert found == {expected[each["psbt_id"]] for each in (given_up, deployed)}

@@ -5,7 +5,7 @@ they are.
 import pytest
 
 from custody.server.store.models import ContractCallRow, ContractRow, ProposalRow
-from multisig import RECEIVE, Psbt
+from multisig import RECEIVE
 from multisig.tokens.machine import Cell
 from tests.custody.server.tokens.conftest import a_coin, a_token
 from tests.support.custody import SHOP, ok, refused
@@ -14,21 +14,17 @@ from tests.support.replacing import bump, cancel, made, status, take_back
 from tests.support.token_desk import BOB, BOB_SCRIPT
 
 
-def psbt_of(tokens, psbt_id) -> Psbt:
-    return Psbt.parse(tokens.desk.proposal(psbt_id)["psbt_base64"])
-
-
 def first_input(tokens, psbt_id):
-    return psbt_of(tokens, psbt_id).tx.inputs[0].outpoint
+    return tokens.desk.psbt(psbt_id).tx.inputs[0].outpoint
 
 
 def data(tokens, psbt_id):
-    return [out.script_pubkey for out in psbt_of(tokens, psbt_id).outputs if out.amount == 0]
+    return [out.script_pubkey for out in tokens.desk.psbt(psbt_id).outputs if out.amount == 0]
 
 
 def returns(tokens, psbt_id):
     own = tokens.desk.policy.script_pubkey(RECEIVE, 0)
-    return [out.amount for out in psbt_of(tokens, psbt_id).outputs if out.script_pubkey == own]
+    return [out.amount for out in tokens.desk.psbt(psbt_id).outputs if out.script_pubkey == own]
 
 
 @pytest.fixture
@@ -45,12 +41,12 @@ def test_a_bump_keeps_the_first_input_the_order_and_the_data(small):
     refused(bump(small.desk, first, fee_rate="8", op_return="0x435054"), 422, "VALIDATION")
     paying = {"recipients": [SHOP], "amounts_sats": [1_000]}
     refused(bump(small.desk, first, fee_rate="8", **paying), 422, "VALIDATION")
-    before = [item.outpoint for item in psbt_of(small, first).tx.inputs]
+    before = [item.outpoint for item in small.desk.psbt(first).tx.inputs]
     second = made(bump(small.desk, first, fee_rate="8"))
-    after = [item.outpoint for item in psbt_of(small, second).tx.inputs]
+    after = [item.outpoint for item in small.desk.psbt(second).tx.inputs]
     assert after[: len(before)] == before
     third = made(bump(small.desk, second, fee_rate="20"))
-    assert [item.outpoint for item in psbt_of(small, third).tx.inputs][: len(after)] == after
+    assert [item.outpoint for item in small.desk.psbt(third).tx.inputs][: len(after)] == after
     assert data(small, first) == data(small, second) == data(small, third)
     assert len(returns(small, third)) == 1
     record = small.desk.proposal(third)
@@ -83,7 +79,7 @@ def test_a_mint_that_is_bumped_counts_for_no_role_and_its_self_spend_does(tokens
     first = made(tokens.call(uid, "mint", BOB, 5))
     second = made(bump(tokens.desk, first, fee_rate="8"))
     third = made(take_back(tokens.desk, second, fee_rate="20"))
-    with tokens.desk.world.platform.services.store.read() as db:
+    with tokens.desk.store.read() as db:
         counted = [db.get_one(ProposalRow, each).counts_for_role for each in (first, second, third)]
     assert counted == [False, False, True]
 

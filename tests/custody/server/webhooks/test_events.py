@@ -19,10 +19,10 @@ from tests.support.profiles import forward, grant, pay_profile
 from tests.support.replacing import forget_mempool
 from tests.support.staff import change_role, remove
 from tests.support.token_desk import BOB, TokenDesk
+from tests.support.two_people import DORA, ask, decide, ruled
 from tests.support.webhooks import told
 
 URL = "https://hooks.example.org/"
-PLACES = (SHOP, CAFE, BOB)
 
 
 def listen(desk: Desk, *kinds: str, url: str = URL, workspace_id: int | None = None) -> str:
@@ -124,11 +124,8 @@ def test_a_forward_is_a_proposal_and_to_the_vault_a_deposit(desk: Desk) -> None:
 def test_vaults_limits_and_members(desk: Desk) -> None:
     listen(desk)
     vault = ok(desk.create_vault("Second"))
-    limits = {"transaction_limit": "1", "cycle_period": "W", "cycle_day": 1}
-    here = {"workspace_id": desk.workspace_id}
-    ok(desk.admin.post("/api/v1/update-vault", {**here, **limits, "vault_id": vault["id"]}))
-    role = {"role_id": 2, "new_transaction_limit": "1", "cycle_period": "W", "cycle_day": 1}
-    ok(desk.admin.post("/api/v1/update-role-policies", {**here, **role}))
+    desk.limit("1", vault_id=vault["id"])
+    desk.limit_role("1", role_id=2)
     dora = desk.world.member(desk.workspace_id, "dora@example.org").user_id
     ok(change_role(desk.admin, dora, 1))
     ok(change_role(desk.admin, dora, 2))
@@ -146,22 +143,17 @@ def test_vaults_limits_and_members(desk: Desk) -> None:
 
 def test_a_freeze_and_what_waits_for_a_second_person(desk: Desk) -> None:
     listen(desk)
-    world, vault, bob = desk.world, {"workspace_id": 1, "vault_id": desk.vault["id"]}, desk.signers["bob"]
-    ok(bob.post("/api/v1/freeze-vault", vault | {"reason": "a word of a person"}))
-    for name in ("bob", "carol"):
-        ok(desk.signers[name].post("/api/v1/unfreeze-vault", vault))
-    world.member(1, "dora@example.org", "Administrator")
-    dora = world.as_user("dora@example.org")
-    rule = {"workspace_id": 1, "is_on": True, "confirming_role_id": 1}
-    ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
+    world = desk.world
+    desk.freeze(reason="a word of a person")
+    desk.unfreeze()
+    dora = ruled(world, desk.admin)
     before = len(kinds(desk))
     ids = []
-    for number, decision in enumerate(("confirm", "decline", None)):
-        body = {"workspace_id": 1, "name": f"a word {number}", "address": PLACES[number]}
-        asked = {"workspace_id": 1, "path": "/api/v1/add-whitelist-address", "body": body}
-        ids.append(ok(desk.admin.post("/api/v1/request-change", asked))["change_id"])
+    for place, decision in zip((SHOP, CAFE, BOB), ("confirm", "decline", None), strict=True):
+        change = ok(ask(desk.admin, "add-whitelist-address", name=f"a word of {decision}", address=place))
+        ids.append(change["change_id"])
         if decision is not None:
-            ok(dora.post(f"/api/v1/{decision}-change", {"workspace_id": 1, "change_id": ids[-1]}))
+            ok(decide(dora, change, decision))
     world.clock.advance(days=7)
     world.platform.background.expiry()()
     found = told(world, 1)
@@ -173,7 +165,7 @@ def test_a_freeze_and_what_waits_for_a_second_person(desk: Desk) -> None:
     ]
     assert asked[1] == {
         "change_id": ids[0], "path": "/api/v1/add-whitelist-address", "asked_by": 1,
-        "decided_by": ok(world.as_user("dora@example.org").get("/api/v1/get-user-info"))["UUID"],
+        "decided_by": ok(world.as_user(DORA).get("/api/v1/get-user-info"))["UUID"],
     }  # fmt: skip
     assert (asked[5]["change_id"], asked[5]["decided_by"]) == (ids[2], None)
     assert "a word" not in str(found)
@@ -226,7 +218,7 @@ def test_thirty_deposits_and_ten_webhooks_cost_the_writers_turn_as_many_statemen
     """A block may bring thousands of deposits, and all writers wait while they are stored."""
 
     def statements(deposits: int) -> int:
-        with statements_of(desk.world.platform.services.store) as asked:
+        with statements_of(desk.store) as asked:
             desk.deposit(*range(10_000, 10_000 + deposits), blocks=1)
         return len(asked)
 
