@@ -12,7 +12,11 @@ from custody.server.rules.selection import (
     Tier,
     select_from,
 )
-from multisig import Sats
+from multisig import FeeRate, Sats
+
+# 2-of-3 P2WSH: 104.5 vB for an input, 43 for an output.
+BASE, INPUT, OUTPUT = 54, 105, 43
+DUST = 330
 
 
 class Candidate(NamedTuple):
@@ -25,6 +29,20 @@ class Candidate(NamedTuple):
     amount: Sats
     confirmations: int
     own_change: bool
+
+
+def candidate(number: int, amount: int, confirmations: int = 6, *, own_change: bool = False) -> Candidate:
+    return Candidate(f"{number:064x}", 0, Sats(amount), confirmations, own_change)
+
+
+def vsize_of(inputs: int, with_change: bool) -> int:
+    return BASE + INPUT * inputs + OUTPUT * with_change
+
+
+def plan_for(target: int, rate: int = 2_000) -> Plan:
+    """``rate`` in sat/kvB."""
+    price = FeeRate(rate)
+    return Plan(Sats(target), price, vsize_of, Sats(max(DUST, price.fee_for(INPUT))))
 
 
 def select_coins(

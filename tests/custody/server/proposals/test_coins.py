@@ -16,33 +16,20 @@ from custody.server.proposals import coins
 from custody.server.proposals.choosing import choose
 from custody.server.proposals.coins import SpendableCoins
 from custody.server.rules import selection
-from custody.server.rules.selection import Plan
 from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalRow, VaultRow, WatchedScriptRow
 from custody.server.vaults.stored import GAP
-from multisig import CHANGE, FeeRate, OutPoint, Psbt, Sats
+from multisig import CHANGE, OutPoint, Psbt, Sats
 from tests.support.custody import ok, refused
 from tests.support.databases import statements_of
 from tests.support.examples import examples
 from tests.support.flood import flood
 from tests.support.replacing import meanwhile
 from tests.support.rows import a_proposal, lock_coins
-from tests.support.selection import Candidate, select_coins
+from tests.support.selection import Candidate, plan_for, select_coins
 
 TIP = 200
-# 2-of-3 P2WSH: 104.5 vB for an input, 43 for an output.
-BASE, INPUT, OUTPUT = 54, 105, 43
 FEW = 4
 DUST, EACH = 2_000, 175_000
-
-
-def plan(target: int, rate: int = 2_000) -> Plan:
-    price = FeeRate(rate)
-    return Plan(
-        Sats(target),
-        price,
-        lambda inputs, with_change: BASE + INPUT * inputs + (OUTPUT if with_change else 0),
-        Sats(max(330, price.fee_for(INPUT))),
-    )
 
 
 AMOUNTS = st.one_of(st.integers(1, 2_000), st.integers(2_000, 100_000))
@@ -115,7 +102,7 @@ def few(monkeypatch):
     st.lists(COIN, max_size=14), st.integers(1_000, 250_000), st.sampled_from((1_000, 5_000)), st.integers()
 )
 def test_what_all_coins_can_pay_the_coins_that_are_read_can_pay(desk, rows, target, rate, dice):
-    wanted = plan(target, rate)
+    wanted = plan_for(target, rate)
     with stored(desk, rows) as (db, vault):
         everything, free = in_memory(db, rows)
         unbounded = select_coins(free, wanted, random.Random(dice))

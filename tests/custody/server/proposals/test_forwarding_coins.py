@@ -9,18 +9,14 @@ from custody.server.proposals.forwards import Sizes, allocate, require_sensible
 from custody.server.rules.fees import CEILING, FLOOR, MAX_FEE
 from custody.server.rules.selection import MAX_INPUTS, Selection, largest_first
 from multisig import FeeRate, Sats
-from tests.support.selection import Candidate
+from tests.support.selection import Candidate, candidate
 
 DUST, CHANGE_DUST = Sats(330), Sats(294)
 SIZES = Sizes(lambda inputs, with_change: 60 + 68 * inputs + 31 * with_change, DUST, CHANGE_DUST)
 
 
-def coin(number: int, amount: int, depth: int = 6, *, own: bool = False) -> Candidate:
-    return Candidate(f"{number:064x}", 0, Sats(amount), depth, own)
-
-
-CONFIRMED = [coin(1, 100_000), coin(2, 60_000, 1)]
-OWN, FOREIGN = coin(3, 50_000, 0, own=True), coin(4, 900_000, 0)
+CONFIRMED = [candidate(1, 100_000), candidate(2, 60_000, 1)]
+OWN, FOREIGN = candidate(3, 50_000, 0, own_change=True), candidate(4, 900_000, 0)
 
 
 def tiers(pool: list[Candidate], *, unconfirmed: bool = False) -> list[list[Candidate]]:
@@ -58,7 +54,10 @@ def numbers(found: Selection[Candidate]) -> list[int]:
 def pools(draw: st.DrawFn) -> list[Candidate]:
     kinds = st.sampled_from([(6, False), (1, True), (0, True), (0, False)])
     drawn = draw(st.lists(st.tuples(st.integers(294, 10**6), kinds), max_size=8))
-    return [coin(number, amount, depth, own=own) for number, (amount, (depth, own)) in enumerate(drawn)]
+    return [
+        candidate(number, amount, depth, own_change=own)
+        for number, (amount, (depth, own)) in enumerate(drawn)
+    ]
 
 
 @given(pools(), st.none() | st.integers(1, 2 * 10**6), st.integers(1, 50_000), st.booleans())
@@ -99,7 +98,7 @@ def test_dust_that_one_coin_would_leave_is_avoided_with_another() -> None:
 
 
 def test_of_many_coins_the_largest_are_taken() -> None:
-    pool = [coin(number, 1_000 + number) for number in range(1, 151)]
+    pool = [candidate(number, 1_000 + number) for number in range(1, 151)]
     assert numbers(of(pool, None, 20_000)) == list(range(150, 150 - MAX_INPUTS, -1))
     assert found_of(pool, 150_000, 20_000) is None
 
@@ -140,7 +139,7 @@ def test_p48_absurd_fees_and_dust_are_refused_and_the_bounds_themselves_pass(
 
 
 def test_p48_the_highest_rate_itself_passes() -> None:
-    rich = [coin(1, 10**9)]
+    rich = [candidate(1, 10**9)]
     assert payment(of(rich, None, 128_000)) == 10**9 - 128_000
     with pytest.raises(Invalid, match="above 1000 sat/vB"):
         of(rich, None, 128_001 + 128)
