@@ -1,5 +1,6 @@
 """Only the right, synchronised node is believed, and its answers are checked."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from multisig.script import p2wsh
 from multisig.transaction import OutPoint
 from multisig.units import FeeRate
 from tests.support.chains import confirmed_coin
+from tests.support.fake_bitcoind import Refusal
 from tests.support.regtest import open_output, open_script, spend
 
 SCRIPT = open_output(1)
@@ -128,62 +130,59 @@ def test_a_transaction_of_a_branch_that_lost_is_unknown(rig, faults):
     assert rig.backend.transaction(coin.outpoint.txid) is None
 
 
-def test_a_reason_of_the_nodes_own_is_policy_in_its_words(rig):
+def refuse_with(faults, code, message):
+    def refuse(*_):
+        raise Refusal(code, message)
+
+    faults.instead["sendrawtransaction"] = refuse
+
+
+def test_a_reason_of_the_nodes_own_is_policy_in_its_words(rig, faults):
     coin, number = confirmed_coin(rig)
-    payment = spend(coin, number, to=SCRIPT)
-    refuse_with(rig, -26, "datacarrier\n" + "x" * 500)
-    refused = rig.backend.broadcast(payment)
+    refuse_with(faults, -26, "datacarrier\n" + "x" * 500)
+    refused = rig.backend.broadcast(spend(coin, number, to=SCRIPT))
     assert (refused.code, refused.reason[:12]) == (RefusalCode.POLICY, "datacarrier ")
     assert len(refused.reason) <= 200
 
 
 FLAG = "mempool-script-verify-flag-failed (Using non-compressed keys in segwit)"
-
-
-def test_a_script_that_only_the_nodes_own_rules_forbid_is_no_final_refusal(rig):
-    """Else its coins would be free, the payment made anew, and this one could still be mined."""
-    coin, number = confirmed_coin(rig)
-    payment = spend(coin, number, to=SCRIPT)
-    wrong = spend(coin, number, to=SCRIPT, witness=(open_script(number + 1),))
-    refuse_with(rig, -26, FLAG)
-    assert rig.backend.broadcast(payment) == BroadcastRefused(payment.txid, RefusalCode.POLICY, FLAG)
-    assert rig.backend.broadcast(wrong) == BroadcastRefused(wrong.txid, RefusalCode.INVALID_SCRIPT, FLAG)
-
-
-def test_a_script_is_not_judged_without_the_coin_behind_it(rig):
-    coin, number = confirmed_coin(rig)
-    payment = spend(replace(coin, outpoint=OutPoint("ab" * 32, 0)), number, to=SCRIPT)
-    refuse_with(rig, -26, FLAG)
-    with pytest.raises(ChainUnavailable, match="does not answer getrawtransaction"):
-        rig.backend.broadcast(payment)
+WRONG = (open_script(100),)
 
 
 @pytest.mark.parametrize(
-    ("code", "message", "expected"),
+    ("code", "message", "witness", "expected"),
     [
-        (-26, "dust, tx with dust output must be 0-fee", RefusalCode.POLICY),
-        (-26, "mempool full", RefusalCode.POLICY),
-        (-25, "Unspendable output exceeds maximum configured by user (maxburnamount)", RefusalCode.POLICY),
-        (-25, "Fee exceeds maximum configured by user (e.g. -maxtxfee)", RefusalCode.FEE_TOO_HIGH),
-        (-26, "txn-mempool-conflict", RefusalCode.CONFLICT),
+        (-26, "dust, tx with dust output must be 0-fee", None, RefusalCode.POLICY),
+        (-26, "mempool full", None, RefusalCode.POLICY),
+        (
+            -25,
+            "Unspendable output exceeds maximum configured by user (maxburnamount)",
+            None,
+            RefusalCode.POLICY,
+        ),
+        (-25, "Fee exceeds maximum configured by user (e.g. -maxtxfee)", None, RefusalCode.FEE_TOO_HIGH),
+        (-26, "txn-mempool-conflict", None, RefusalCode.CONFLICT),
+        (-26, FLAG, WRONG, RefusalCode.INVALID_SCRIPT),
+        # Its coins would be free, the payment made anew, and this one could still be mined.
+        (-26, FLAG, None, RefusalCode.POLICY),
     ],
 )
-def test_a_refusal_has_its_code(rig, code, message, expected):
+def test_a_script_that_only_the_nodes_own_rules_forbid_is_no_final_refusal(
+    rig, faults, code, message, witness, expected
+):
+    """Nor is whatever else may pass."""
     coin, number = confirmed_coin(rig)
-    payment = spend(coin, number, to=SCRIPT)
-    refuse_with(rig, code, message)
+    payment = spend(coin, number, to=SCRIPT, witness=witness)
+    refuse_with(faults, code, message)
     assert rig.backend.broadcast(payment) == BroadcastRefused(payment.txid, expected, message)
 
 
-def refuse_with(rig, code, message):
-    true = rig.node.reply
-
-    def reply(request):
-        if request["method"] == "sendrawtransaction":
-            return {"id": request["id"], "result": None, "error": {"code": code, "message": message}}
-        return true(request)
-
-    rig.node.reply = reply
+def test_a_script_is_not_judged_without_the_coin_behind_it(rig, faults):
+    coin, number = confirmed_coin(rig)
+    payment = spend(replace(coin, outpoint=OutPoint("ab" * 32, 0)), number, to=SCRIPT)
+    refuse_with(faults, -26, FLAG)
+    with pytest.raises(ChainUnavailable, match="does not answer getrawtransaction"):
+        rig.backend.broadcast(payment)
 
 
 def test_a_txid_that_is_not_ours_is_no_success(rig, faults):
@@ -193,20 +192,16 @@ def test_a_txid_that_is_not_ours_is_no_success(rig, faults):
         rig.backend.broadcast(spend(coin, number, to=SCRIPT))
 
 
-def test_an_estimate_is_read_exactly(rig, faults):
-    for feerate, expected in (
+@pytest.mark.parametrize(
+    ("feerate", "expected"),
+    [
         (0.00001234, FeeRate(1_234)),
         (0.5, FeeRate(50_000_000)),
-        (0, None),
-        (0.000000001, None),
-        (None, None),
-    ):
-        faults.instead["estimatesmartfee"] = lambda *_, given=feerate: {"blocks": 6, "feerate": given}
+        *((feerate, None) for feerate in (0, 0.000000001, None)),
+        *((feerate, ChainUnavailable) for feerate in (-1, 1e30, "0.1", True, [], float("inf"), float("nan"))),
+    ],
+)
+def test_an_estimate_is_read_exactly_and_one_that_makes_no_sense_is_no_answer(rig, faults, feerate, expected):
+    faults.instead["estimatesmartfee"] = lambda *_: {"blocks": 6, "feerate": feerate}
+    with pytest.raises(expected) if expected is ChainUnavailable else nullcontext():
         assert rig.backend.fee_estimate(6) == expected
-
-
-def test_an_estimate_that_makes_no_sense_is_no_answer(rig, faults):
-    for feerate in (-1, 1e30, "0.1", True, [], float("inf"), float("nan")):
-        faults.instead["estimatesmartfee"] = lambda *_, given=feerate: {"blocks": 6, "feerate": given}
-        with pytest.raises(ChainUnavailable):
-            rig.backend.fee_estimate(6)
