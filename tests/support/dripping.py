@@ -28,16 +28,13 @@ def listening_for(serve: Callable[[socket.socket], None]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def dripping(first: bytes, drop: bytes, *, is_asked: bool = True) -> Iterator[str]:
-    """The URL of a server that goes on until its client has left, or the test is over. ``is_asked``: its
-    client speaks first.
-    """
+def dripping(first: bytes, drop: bytes) -> Iterator[str]:
+    """The URL of a server that goes on until its client has left, or the test is over."""
     over = threading.Event()
 
     def drip(line: socket.socket) -> None:
         with line, contextlib.suppress(OSError):
-            if is_asked:
-                line.recv(65536)
+            line.recv(65536)
             line.sendall(first)
             while not over.wait(0.02):
                 line.sendall(drop)

@@ -3,10 +3,10 @@ that every wait ends.
 """
 
 import socket
+import threading
 from email import message_from_bytes
 from email.policy import default
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from pydantic import SecretStr
@@ -22,7 +22,6 @@ from custody.server.mail.mailer import (
 )
 from custody.server.rules.ports import RandomBytes
 from tests.support.certificates import certificate_for_address
-from tests.support.dripping import dripping
 from tests.support.platform import Clock
 from tests.support.smtp import mail_server
 
@@ -184,13 +183,32 @@ def test_a_server_that_is_not_there_or_says_nothing_is_unavailable(monkeypatch) 
 
 @pytest.mark.parametrize("tls", ["none", "tls"])
 def test_a_server_that_drips_is_cut_off(tls: str, monkeypatch) -> None:
-    """Every read succeeds in time, and the greeting never ends; nor does a TLS record of 8 KiB that comes
-    byte by byte.
+    """Every read succeeds in time, and the greeting never ends: the line is cut long before the server
+    tires.
     """
     monkeypatch.setattr("custody.server.mail.mailer.MAIL_SECONDS", 0.5)
-    first = b"" if tls == "none" else b"\x16\x03\x03\x20\x00"
-    with dripping(first, b"2", is_asked=tls == "tls") as url, pytest.raises(MailUnavailable):
-        smtp_mailer(urlsplit(url).port or 0, tls).send(MAIL)
+    cut = threading.Event()
+
+    def drip(listener: socket.socket) -> None:
+        line, _ = listener.accept()
+        with line:
+            # A TLS record of 8 KiB is announced, and comes byte by byte.
+            line.sendall(b"" if tls == "none" else b"\x16\x03\x03\x20\x00")
+            for _ in range(200):
+                try:
+                    line.sendall(b"2")
+                except OSError:
+                    cut.set()
+                    return
+                cut.wait(0.05)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=drip, args=(listener,))
+        thread.start()
+        with pytest.raises(MailUnavailable):
+            smtp_mailer(listener.getsockname()[1], tls).send(MAIL)
+        thread.join()
+    assert cut.is_set()
 
 
 @pytest.mark.parametrize(
