@@ -31,6 +31,11 @@ def validate(world: World, token_2fa: str, code: str) -> httpx.Response:
     return world.http.post("/auth/otp-validate", json={"token_2fa": token_2fa, "otp": code})
 
 
+def another(code: str) -> str:
+    """A wrong code in the place of this one."""
+    return f"{(int(code) + 500_000) % 1_000_000:06d}"
+
+
 @dataclass
 class Session:
     """One sign-in on one device."""

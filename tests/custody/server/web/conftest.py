@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.accounts import register
 from tests.support.platform import As, World
 
 ALICE, BOB, EVE = "alice@example.org", "bob@example.org", "eve@example.com"
@@ -19,6 +20,12 @@ def bob(world: World, alice: As) -> As:
     """A signer of workspace 1."""
     world.member(1, BOB)
     return world.as_user(BOB)
+
+
+@pytest.fixture
+def carol(world: World) -> str:
+    """The address of an account, whose sign-in asks for a mailed code."""
+    return register(world)
 
 
 @pytest.fixture

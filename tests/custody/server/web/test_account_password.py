@@ -1,17 +1,16 @@
 """A new password: by mail for who lost the old one, and for who knows it."""
 
-from collections.abc import Callable
-
+import httpx
 import pytest
 
 from tests.support.accounts import (
     CAROL,
     NEW_PASSWORD,
     Session,
+    Work,
     enrol,
     mailed_token,
     measured,
-    register,
     request_reset,
     reset,
     sign_in,
@@ -19,12 +18,17 @@ from tests.support.accounts import (
     validate,
 )
 from tests.support.asgi import asgi_client
+from tests.support.custody import ok, refused
 from tests.support.platform import PASSWORD, World
 
+# What a session alone does not do, beside the password.
+NEEDS_PASSWORD = {"change-password": {"new_password": "the thief's own choice"}}
+NEEDS_PASSWORD |= {"two-factor": {"method": "none"}, "totp/enrol": {}}
 
-@pytest.fixture
-def carol(world: World) -> str:
-    return register(world)
+
+def change(session: Session) -> httpx.Response:
+    body = {"password": PASSWORD, "new_password": NEW_PASSWORD}
+    return session.user.post("/auth/change-password", body)
 
 
 def guess(world: World, email: str, addresses: range) -> list[int]:
@@ -91,19 +95,18 @@ class TestReset:
         request_reset(world)
         token = mailed_token(world)
         if why == "used":
-            weak = reset(world, token, CAROL)
-            assert (weak.status_code, weak.json()["errors"][0]["pointer"]) == (422, "/new_password")
-            assert reset(world, token).status_code == 200
+            weak = refused(reset(world, token, CAROL), 422, "VALIDATION")
+            assert weak["errors"][0]["pointer"] == "/new_password"
+            ok(reset(world, token))
         elif why == "replaced":
             request_reset(world)
             newer = mailed_token(world)
-            assert reset(world, token).status_code == 422
-            assert reset(world, newer).status_code == 200
+            refused(reset(world, token), 422, "VALIDATION")
+            ok(reset(world, newer))
         else:
-            body = {"password": PASSWORD, "new_password": NEW_PASSWORD}
-            assert session.user.post("/auth/change-password", body).status_code == 200
-        again = reset(world, token, "a third battery")
-        assert (again.status_code, again.json()["errors"][0]["pointer"]) == (422, "/token")
+            ok(change(session))
+        again = refused(reset(world, token, "a third battery"), 422, "VALIDATION")
+        assert again["errors"][0]["pointer"] == "/token"
         assert world.login(carol, NEW_PASSWORD).status_code == 200
 
     def test_is_good_for_an_hour_from_the_mail_on(self, world: World, carol: str) -> None:
@@ -140,12 +143,19 @@ class TestReset:
 class TestUniform:
     """P39: a caller cannot tell whether an account exists. Work is counted, not timed."""
 
+    def asked(self, world: World, status: int, path: str, **body: str) -> list[Work]:
+        """The work of an account that is there, and of one that is not."""
+        answers, works = [], []
+        for email in (CAROL, "nobody@example.org"):
+            with measured(world) as work:
+                answers.append(world.http.post(f"/auth/{path}", json={"email": email, **body}))
+            works.append(work)
+        hers, nobodys = map(told, answers)
+        assert (hers, hers[0]) == (nobodys, status)
+        return works
+
     def test_a_reset_is_asked_for_alike(self, world: World, carol: str) -> None:
-        with measured(world) as known:
-            hers = request_reset(world)
-        with measured(world) as unknown:
-            nobodys = request_reset(world, "nobody@example.org")
-        assert told(hers) == told(nobodys)
+        known, unknown = self.asked(world, 200, "request-password-reset")
         assert known == unknown
         assert known.commits > 0
         assert known.hashes == 0
@@ -154,12 +164,7 @@ class TestUniform:
 
     def test_a_login_fails_alike(self, world: World, carol: str) -> None:
         """A hash is computed for an account that is not there, too."""
-        with measured(world) as known:
-            hers = world.login(carol, "not her password")
-        with measured(world) as unknown:
-            nobodys = world.login("nobody@example.org", "not her password")
-        assert told(hers) == told(nobodys)
-        assert hers.status_code == 401
+        known, unknown = self.asked(world, 401, "login", password="not her password")
         assert known == unknown
         assert known.hashes == 1
         passwords = world.platform.services.tools.passwords
@@ -170,12 +175,7 @@ class TestUniform:
         """A new account is rows more, in the commits that either makes: the counted try, and what came of
         it.
         """
-        body = {"email": carol, "password": NEW_PASSWORD}
-        with measured(world) as known:
-            hers = world.http.post("/auth/register", json=body)
-        with measured(world) as unknown:
-            nobodys = world.http.post("/auth/register", json={**body, "email": "dan@example.org"})
-        assert told(hers) == told(nobodys)
+        known, unknown = self.asked(world, 200, "register", password=NEW_PASSWORD)
         assert (known.hashes, known.commits) == (unknown.hashes, unknown.commits) == (1, 2)
         # Both leave a row: a commit that changes nothing is told from one that reaches the disk by its time.
         assert world.audit_actions()[-2:] == ["REGISTRATION_REPEATED", "ACCOUNT_REGISTERED"]
@@ -186,13 +186,9 @@ class TestUniform:
 
 
 class TestChange:
-    def change(self, session):
-        body = {"password": PASSWORD, "new_password": NEW_PASSWORD}
-        return session.user.post("/auth/change-password", body)
-
     def test_ends_every_other_session(self, world: World, carol: str) -> None:
         mine, other = sign_in(world), sign_in(world)
-        assert self.change(mine).json() == {"success": True}
+        assert change(mine).json() == {"success": True}
         assert mine.is_alive
         assert mine.refresh().status_code == 200
         assert not other.is_alive
@@ -202,21 +198,14 @@ class TestChange:
         world.deliver_mail()
         assert "Your password was changed" in [mail.subject for mail in world.mail.sent]
 
-    @pytest.mark.parametrize(
-        ("path", "body"),
-        [
-            ("change-password", {"new_password": NEW_PASSWORD}),
-            ("two-factor", {"method": "none"}),
-            ("totp/enrol", {}),
-        ],
-    )
-    def test_needs_the_old_password(self, world: World, carol: str, path: str, body: dict) -> None:
+    @pytest.mark.parametrize("path", NEEDS_PASSWORD)
+    def test_needs_the_old_password(self, world: World, carol: str, path: str) -> None:
         """A session left open is not enough; guesses are bounded, and keep nobody from signing in (P38)."""
-        user = sign_in(world).user
+        user, body = sign_in(world).user, NEEDS_PASSWORD[path]
         for _ in range(10):
-            refused = user.post(f"/auth/{path}", {"password": "a guess", **body})
-            assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/password")
-        assert user.post(f"/auth/{path}", {"password": PASSWORD, **body}).status_code == 429
+            problem = refused(user.post(f"/auth/{path}", {"password": "a guess", **body}), 422, "VALIDATION")
+            assert problem["errors"][0]["pointer"] == "/password"
+        refused(user.post(f"/auth/{path}", {"password": PASSWORD, **body}), 429, "RATE_LIMITED")
         assert world.login(carol).json()["two_factor_method"] == "email"
 
     def test_a_login_under_way_with_the_old_one_does_not_end_well(self, world: World, carol: str) -> None:
@@ -226,55 +215,32 @@ class TestChange:
 
         def change_meanwhile(stored: str) -> bool:
             passwords.is_outdated = is_outdated
-            assert self.change(session).status_code == 200
+            ok(change(session))
             return is_outdated(stored)
 
         passwords.is_outdated = change_meanwhile
         assert world.login(carol).status_code == 401
 
 
-class TestThrownOutMeanwhile:
-    """A thief who knows the password, and whose call is under way while the owner ends it all: the owner
-    wins.
-    """
+@pytest.mark.parametrize("path", NEEDS_PASSWORD)
+@pytest.mark.parametrize("how", ["reset", "revoked"])
+def test_a_thief_whose_call_is_under_way_while_the_owner_ends_it_all_changes_nothing(
+    world: World, carol: str, monkeypatch, path: str, how: str
+) -> None:
+    """The password, which they know, was found right; nothing is changed yet."""
+    thief, owner = sign_in(world), sign_in(world)
+    request_reset(world)
+    token, passwords = mailed_token(world), world.platform.services.tools.passwords
+    matches = passwords.matches
 
-    @pytest.fixture
-    def thief(self, world: World, carol: str) -> Session:
-        return sign_in(world)
+    def slow(stored: str | None, password: str) -> bool:
+        monkeypatch.undo()
+        found = matches(stored, password)
+        revoked = {"all_others": True}
+        ok(reset(world, token) if how == "reset" else owner.user.post("/auth/sessions/revoke", revoked))
+        return found
 
-    def after_the_check(self, world: World, monkeypatch, act: Callable[[], object]) -> None:
-        """``act`` happens after the password was found right, and before anything is changed."""
-        passwords = world.platform.services.tools.passwords
-        matches = passwords.matches
-
-        def slow(stored: str | None, password: str) -> bool:
-            monkeypatch.undo()
-            found = matches(stored, password)
-            act()
-            return found
-
-        monkeypatch.setattr(passwords, "matches", slow)
-
-    @pytest.mark.parametrize(
-        ("path", "body"),
-        [
-            ("change-password", {"password": PASSWORD, "new_password": "the thief's own choice"}),
-            ("two-factor", {"password": PASSWORD, "method": "none"}),
-            ("totp/enrol", {"password": PASSWORD}),
-        ],
-    )
-    @pytest.mark.parametrize("how", ["reset", "revoked"])
-    def test_changes_nothing(
-        self, world: World, thief: Session, monkeypatch, path: str, body: dict, how: str
-    ) -> None:
-        owner = sign_in(world)
-        request_reset(world)
-        token = mailed_token(world)
-        acts = {
-            "reset": lambda: reset(world, token),
-            "revoked": lambda: owner.user.post("/auth/sessions/revoke", {"all_others": True}),
-        }
-        self.after_the_check(world, monkeypatch, acts[how])
-        assert thief.user.post(f"/auth/{path}", body).status_code == 401
-        password = NEW_PASSWORD if how == "reset" else PASSWORD
-        assert world.login(CAROL, password).json()["two_factor_method"] == "email"
+    monkeypatch.setattr(passwords, "matches", slow)
+    assert thief.user.post(f"/auth/{path}", {"password": PASSWORD, **NEEDS_PASSWORD[path]}).status_code == 401
+    password = NEW_PASSWORD if how == "reset" else PASSWORD
+    assert world.login(carol, password).json()["two_factor_method"] == "email"

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 from starlette.requests import Request
 
 from custody.server.store.store import PageSnapshot
@@ -12,11 +11,6 @@ from tests.support.custody import ok
 from tests.support.platform import World
 
 OTHER = "olga@example.org"
-
-
-@pytest.fixture
-def carol(world: World) -> str:
-    return register(world)
 
 
 def listed(session: Session) -> list[dict]:
