@@ -70,6 +70,18 @@ def admit(user: As, user_id: int, role_id: int, workspace_id: int = 1, **named: 
     return user.post("/api/v1/add-workspace-to-user", {**body, **first, **named})
 
 
+def invite(user: As, email: str, role_id: int = 2, **changes: object) -> httpx.Response:
+    """Invites to the first workspace: as a signer, where no other role is named."""
+    body = {"invited_email": email, "workspace_context": 1, "org_id": 1, "role_id": role_id}
+    return user.post("/api/v1/invite-to-workspace", {**body, **changes})
+
+
+def create_workspace(user: As, **changes: object) -> httpx.Response:
+    """Another one of the first organisation."""
+    body = {"workspace_id": 1, "org_id": 1, "name": "Second", "network": "testnet"}
+    return user.post("/api/v1/create-workspace", {**body, **changes})
+
+
 def change_role(
     user: As, user_id: int, role_id: int, workspace_id: int = 1, **more: object
 ) -> httpx.Response:

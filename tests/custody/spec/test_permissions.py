@@ -92,12 +92,3 @@ def test_p67_a_program_calls_what_is_for_programs_and_nothing_else(row: Call[Any
     else:
         answer = stage.asks_with(stage.unused, stage.program, row, code="000000", **key_offer(seed(98)))
         assert told(answer) == DENIED, answer.text
-
-
-def test_a_permission_that_was_taken_away_counts_at_once(stage: Stage) -> None:
-    """P23: the token is the same."""
-    row = next(row for row in ROWS if row.path == "/api/v1/list-wallets")
-    stage.gives(EVERY_PERMISSION)
-    assert stage.asks(stage.tester, row).status_code == 200
-    stage.gives(frozenset())
-    assert stage.asks(stage.tester, row).status_code == 403

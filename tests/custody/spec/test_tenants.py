@@ -14,6 +14,7 @@ from tests.custody.spec.test_permissions import ROWS
 from tests.support.custody import SHOP, ok
 from tests.support.platform import register_key, seed
 from tests.support.service_accounts import made
+from tests.support.staff import invite, roles
 from tests.support.token_desk import TokenDesk
 
 CALLS = "/api/v1/"
@@ -64,33 +65,27 @@ def theirs(stage: Stage) -> dict[str, Any]:
     desk, here = stage.desk, {"workspace_id": 1}
 
     def does(call: str, **body: object) -> Any:
-        return ok(desk.admin.post(f"{CALLS}{call}", {**here, **body}))
+        return ok(desk.tell(call, **body))
 
     desk.deposit(1_000_000, 1_000_000)
     tokens = TokenDesk(desk)
     tokens.fund(100_000, 100_000)
     token = tokens.started()
     tokens.fund(100_000)
-    role, *_ = ok(desk.admin.get(f"{CALLS}get-roles-and-perms-detailed", **here))
-    place = {"workspace_context": 1, "org_id": 1, "role_id": role["RoleId"]}
+    (role, *_) = roles(desk.admin).values()
     hook = does("create-webhook", url="https://hooks.example.org/x", kinds=["*"])["webhook_id"]
     call_uid = ok(tokens.call(token, "pause"))["call_uid"]
     psbt_id = ok(desk.propose(10_000))["psbt_id"]
     desk.world.member(1, "dora@example.org", "Administrator")
-    invite = ok(desk.admin.post(f"{CALLS}invite-to-workspace", {**place, "invited_email": "x@example.org"}))
     found = {
-        "invite_id": invite["invite_id"],
+        "invite_id": ok(invite(desk.admin, "x@example.org"))["invite_id"],
         "webhook_id": hook,
         "delivery_id": does("test-webhook", webhook_id=hook)["delivery_id"],
-        "uid": does("add-whitelist-address", name="Shop", address=SHOP)["uid"],
+        "uid": desk.enter("Shop", SHOP)["uid"],
         "service_account_id": made(desk.world, desk.admin, rights=["VIEW_LOGS"])[0],
-        "contract_uid": token,
-        "call_uid": call_uid,
-        "creator_workspace_id": 1,
-        "creator_org_uuid": 1,
-        "org_id": 1,
-        "org_uid": "1",
-    }
+        "contract_uid": token, "call_uid": call_uid,
+        "creator_workspace_id": 1, "creator_org_uuid": 1, "org_id": 1, "org_uid": "1",
+    }  # fmt: skip
     does("update-second-person-rule", is_on=True, confirming_role_id=1, cooling_off_hours=0)
     raised = {"transaction_limit": "20", "cycle_period": "W", "cycle_day": 1}
     body = {**here, "vault_id": desk.vault["id"], **raised}
@@ -107,7 +102,7 @@ def tenants(stage: Stage) -> Tenants:
     placed = world.organisation("Rival", "mallory@example.com")
     stage.stranger = stranger = world.as_user("mallory@example.com")
     here = {"workspace_id": placed.workspace_id}
-    role, *_ = ok(stranger.get(f"{CALLS}get-roles-and-perms-detailed", **here))
+    (role, *_) = roles(stranger, placed.workspace_id).values()
     ok(register_key(stranger, seed(50)))
     vault = {"name": "Own", "network": "testnet", "m": 1, "signers": [placed.user_id]}
     limit = {"transaction_limit": "1", "cycle_period": "M", "cycle_day": 1}

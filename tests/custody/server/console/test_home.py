@@ -3,12 +3,12 @@
 import pytest
 
 from custody.server.setup import make_operator
+from tests.support import staff
 from tests.support.asgi import asgi_client
 from tests.support.console import Visitor
 from tests.support.custody import ok
 from tests.support.onboarding import REQUEST
 from tests.support.platform import PASSWORD
-from tests.support.staff import roles
 
 
 def test_a_glance_has_funds_and_what_waits(funded, browse):
@@ -22,11 +22,9 @@ def test_a_glance_has_funds_and_what_waits(funded, browse):
 @pytest.fixture
 def invite(desk):
     """Invites an address as a signer; the invitation's id."""
-    role_id = roles(desk.admin)["Signer"]["RoleId"]
-    body = {"workspace_context": desk.workspace_id, "org_id": 1, "role_id": role_id}
 
     def invite(email):
-        sent = ok(desk.admin.post("/api/v1/invite-to-workspace", {**body, "invited_email": email}))
+        sent = ok(staff.invite(desk.admin, email))
         desk.world.deliver_mail()
         return sent["invite_id"]
 

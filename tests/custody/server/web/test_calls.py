@@ -9,10 +9,9 @@ from custody.schemas.calls import CALLS
 from custody.schemas.common import Done, IntId, Request
 from custody.server import calls
 from custody.server.calls import Ctx, In, Invocation, Steps, answer, serves_in_parts
-from custody.server.errors import PermissionDenied, Unauthenticated
+from custody.server.errors import PermissionDenied
 from custody.server.requests.changes import MAX_TRIES, OutdatedDraft
 from custody.server.rules.audit import Event
-from custody.server.sign_in.access_tokens import end_sessions
 from tests.support.platform import As, World
 
 
@@ -28,8 +27,8 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Call]:
     """Declares and serves a call of these parts."""
     monkeypatch.setattr(calls, "_IN_PARTS", {})
 
-    def declared(before: Part, within: Part, after: Part | None = None, creates: bool = False) -> Call:
-        call = Call("POST", "/api/v1/try", Workspace, Done, "", frozenset(), creates=creates)
+    def declared(before: Part, within: Part, after: Part | None = None) -> Call:
+        call = Call("POST", "/api/v1/try", Workspace, Done, "", frozenset())
 
         @serves_in_parts(call)
         def made(ctx: Ctx, _: Workspace) -> Steps[Done]:
@@ -56,8 +55,8 @@ def held(world: World) -> bool:
     return world.platform.services.store._turn.locked()
 
 
-def ask(world: World, call: Call, caller, key: str | None = None):
-    return answer(world.platform.services, Invocation(call, Workspace(workspace_id=1), caller, key=key))
+def ask(world: World, call: Call, caller):
+    return answer(world.platform.services, Invocation(call, Workspace(workspace_id=1), caller))
 
 
 def test_only_the_part_that_writes_holds_the_lock(world, caller, parts) -> None:
@@ -95,25 +94,6 @@ def test_a_trial_leaves_nothing_however_often_it_was_overtaken(world, caller, mo
 
     ask(world, call, caller)
     assert [each for each in world.audit_actions("workspace:1") if each in {"TRIED", "DONE"}] == ["DONE"]
-
-
-def test_a_repeated_request_acts_once(world, caller, parts) -> None:
-    done = []
-    call = parts(lambda _: None, done.append, creates=True)
-    assert ask(world, call, caller, "// once") == ask(world, call, caller, "// once")
-    assert len(done) == 1
-
-
-def test_a_session_that_ended_between_two_parts_changes_nothing(world, caller, parts) -> None:
-    done = []
-
-    def ends(_: Ctx) -> None:
-        with world.platform.services.store.write() as db:
-            end_sessions(db, caller.user_id, world.clock(), "test", keep=None)
-
-    with pytest.raises(Unauthenticated):
-        ask(world, parts(ends, done.append), caller)
-    assert done == []
 
 
 def test_a_refusal_is_recorded_and_what_it_did_is_rolled_back(world, caller, parts) -> None:

@@ -10,6 +10,7 @@ from custody.schemas.call import PermissionName
 from custody.server.people import invitations as service
 from custody.server.rules.roles import EVERY_PERMISSION
 from custody.server.store.models import InvitationRow, MembershipRow, RolePermissionRow, UserRow
+from tests.support import staff
 from tests.support.accounts import register, sign_in
 from tests.support.custody import ok
 from tests.support.platform import PASSWORD, As, World, open_world
@@ -32,8 +33,7 @@ def account(world: World, email: str) -> As:
 
 
 def invite(user: As, email: str = GUEST, **changes: object):
-    body = {"invited_email": email, "workspace_context": 1, "org_id": 1, "role_id": SIGNER_ROLE, **changes}
-    return user.post("/api/v1/invite-to-workspace", body)
+    return staff.invite(user, email, **changes)
 
 
 def invited(user: As, email: str = GUEST, **changes: object) -> str:

@@ -14,7 +14,7 @@ from multisig import Psbt
 from tests.support.custody import Desk, ok, refused
 from tests.support.platform import As
 from tests.support.prepared import Story, nothing
-from tests.support.staff import add_someone, roles
+from tests.support.staff import add_someone, create_workspace, remove, roles
 from tests.support.two_people import ask, decide, rule, ruled
 
 
@@ -104,9 +104,8 @@ class TestAdministrator:
     def test_is_asked_for_in_every_workspace_that_the_key_serves(self, desk: Desk) -> None:
         """P25: MANAGE_USERS in one workspace cannot take away a signer's key in another."""
         key_id = key_of(desk, "alice")
-        body = {"workspace_id": 1, "org_id": 1, "name": "Second", "network": "testnet"}
         founder = add_someone(desk.world, "Founder", {PermissionName.MANAGE_WORKSPACE}).calls
-        second = ok(founder.post("/api/v1/create-workspace", body))["WorkspaceInfo"]["uid"]
+        second = ok(create_workspace(founder))["WorkspaceInfo"]["uid"]
         desk.world.member(second, "alice@example.org")
         refused(revoke(desk.admin, key_id), 403, "PERMISSION_DENIED")
         assert ok(desk.signers["alice"].get("/api/v1/keys"))[0]["Status"] == "active"
@@ -217,8 +216,7 @@ def test_p24_another_tenants_log_does_not_name_who_withdrew_a_former_members_app
     desk.approve("alice", psbt_id)
     place = desk.world.organisation("Umbrella", "eve@example.com")
     desk.world.member(place.workspace_id, "alice@example.org")
-    body = {"workspace_id": desk.workspace_id, "user_uuid": desk.user_ids["alice"]}
-    ok(desk.admin.post("/api/v1/remove-user-from-workspace", body))
+    ok(remove(desk.admin, desk.user_ids["alice"]))
     ok(revoke(desk.world.as_user("eve@example.com"), key_of(desk, "alice")))
     query = select(AuditEventRow).where(AuditEventRow.action == "SIGNATURE_WITHDRAWN")
     with desk.world.platform.services.store.read() as db:

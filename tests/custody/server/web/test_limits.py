@@ -9,7 +9,7 @@ from custody.schemas.call import PermissionName as P
 from tests.support.accounts import CAROL, register, sign_in
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World, plain_vault
-from tests.support.staff import Someone, add_role, add_someone, change_role
+from tests.support.staff import Someone, add_role, add_someone, change_role, invite
 
 
 def set_limit(alice: As, role_id: int, limit: str, period: str = "M") -> httpx.Response:
@@ -63,11 +63,6 @@ def host(world: World, alice: As) -> Someone:
     return someone
 
 
-def invite(user: As, role_id: int, email: str = CAROL) -> httpx.Response:
-    body = {"invited_email": email, "workspace_context": 1, "org_id": 1, "role_id": role_id}
-    return user.post("/api/v1/invite-to-workspace", body)
-
-
 def test_p26_a_caller_who_sets_no_limits_gives_none_above_their_own(
     world: World, alice: As, host: Someone
 ) -> None:
@@ -76,7 +71,7 @@ def test_p26_a_caller_who_sets_no_limits_gives_none_above_their_own(
     for number, (limit, period, status) in enumerate(cases):
         role = add_role(world, f"Spender {number}", (P.MANAGE_USERS, *SPENDER))
         ok(set_limit(alice, role, limit, period))
-        invited = invite(host.calls, role, f"{number}@example.org")
+        invited = invite(host.calls, f"{number}@example.org", role)
         moved = change_role(host.calls, host.user_id, role)
         assert (invited.status_code, moved.status_code) == (status, status), (limit, period)
     # Who sets limits gives any.
@@ -93,7 +88,7 @@ def test_p26_a_limit_that_rose_since_the_invitation_is_measured_again(
 ) -> None:
     role = add_role(world, "Spender", SPENDER)
     ok(set_limit(alice, role, "1"))
-    invite_id = ok(invite(host.calls, role))["invite_id"]
+    invite_id = ok(invite(host.calls, CAROL, role))["invite_id"]
     ok(set_limit(alice, role, "2"))
     carol = sign_in(world, register(world)).user
     assert carol.get("/api/v1/accept-invite", invite_id=invite_id, accept="true").status_code == 409

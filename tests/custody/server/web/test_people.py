@@ -7,7 +7,16 @@ import pytest
 from custody.schemas.call import PermissionName as P
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World
-from tests.support.staff import Someone, add_role, add_someone, admit, change_role, remove
+from tests.support.staff import (
+    Someone,
+    add_role,
+    add_someone,
+    admit,
+    change_role,
+    create_workspace,
+    invite,
+    remove,
+)
 
 BOB, EVE = "bob@example.org", "eve@example.com"
 ADMINISTRATOR, SIGNER = 1, 2
@@ -30,9 +39,8 @@ def leave(user: As, workspace_id: int = 1, **more: object):
     return user.post("/api/v1/leave-workspace", {"workspace_id": workspace_id, **more})
 
 
-def second_workspace(user: As, name: str = "Second") -> int:
-    body = {"workspace_id": 1, "org_id": 1, "name": name, "network": "testnet"}
-    return ok(user.post("/api/v1/create-workspace", body))["WorkspaceInfo"]["uid"]
+def second_workspace(user: As) -> int:
+    return ok(create_workspace(user))["WorkspaceInfo"]["uid"]
 
 
 def test_p23_a_member_is_added_moved_removed_and_leaves(alice: As, bob: As, world: World) -> None:
@@ -62,8 +70,7 @@ def test_p23_a_member_is_added_moved_removed_and_leaves(alice: As, bob: As, worl
 def test_p23_nobody_comes_back_by_an_invitation_from_before(alice: As, world: World, is_left: bool) -> None:
     """Invited, then added in another way while the forgotten offer was still open."""
     second = second_workspace(alice)
-    offer = {"invited_email": BOB, "workspace_context": 1, "org_id": 1, "role_id": ADMINISTRATOR}
-    invite_id = ok(alice.post("/api/v1/invite-to-workspace", offer))["invite_id"]
+    invite_id = ok(invite(alice, BOB, ADMINISTRATOR))["invite_id"]
     bob_id = world.member(second, BOB).user_id
     ok(admit(alice, bob_id, SIGNER, creator_workspace_id=second))
     bob = world.as_user(BOB)

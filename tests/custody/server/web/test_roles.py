@@ -15,6 +15,7 @@ from tests.support.staff import (
     add_someone,
     carried,
     change_role,
+    invite,
     remove_permission,
     roles,
 )
@@ -69,8 +70,7 @@ def test_a_role_is_made_named_anew_and_deleted(alice: As, world: World) -> None:
     bob_id = world.member(1, "bob@example.org", "CLERK").user_id
     assert "held by 1 member and" in refused(delete(alice, role_id), 409, "STATE_CONFLICT")["detail"]
     ok(change_role(alice, bob_id, SIGNER))
-    offer = {"invited_email": "dora@example.org", "workspace_context": 1, "org_id": 1, "role_id": role_id}
-    invite_id = ok(alice.post("/api/v1/invite-to-workspace", offer))["invite_id"]
+    invite_id = ok(invite(alice, "dora@example.org", role_id))["invite_id"]
     assert "1 open invitation." in refused(delete(alice, role_id), 409, "STATE_CONFLICT")["detail"]
     ok(alice.post("/api/v1/revoke-invite", {"workspace_id": 1, "invite_id": invite_id}))
     ok(delete(alice, role_id))

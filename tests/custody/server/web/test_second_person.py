@@ -9,7 +9,14 @@ from custody.server.second_person.changes import change_expiry
 from tests.support import two_people
 from tests.support.custody import SHOP, ok, refused
 from tests.support.platform import As, plain_vault
-from tests.support.staff import add_someone, change_role, remove, remove_permission, roles
+from tests.support.staff import (
+    add_someone,
+    change_role,
+    create_workspace,
+    remove,
+    remove_permission,
+    roles,
+)
 from tests.support.two_people import DORA, ask, decide, rule
 
 NEEDED = "SECOND_PERSON_NEEDED"
@@ -103,8 +110,7 @@ class TestRule:
     def test_p56_a_workspace_of_ones_own_gives_no_say(self, world, alice, dora):
         """Whoever makes a workspace is its administrator, and names its roles."""
         mallory = add_someone(world, "Mallory", {PermissionName.MANAGE_WORKSPACE}).calls
-        body = {"org_id": 1, "workspace_id": 1, "name": "Scratch", "network": "testnet"}
-        ok(mallory.post("/api/v1/create-workspace", body))
+        ok(create_workspace(mallory))
         refused(rule(mallory, workspace_id=2), 403, "PERMISSION_DENIED")
         ok(rule(alice))
         change = ok(ask(alice, "update-role-policies", **RAISED))
@@ -265,7 +271,6 @@ class TestOwner:
 
     def test_p58_one_in_another_workspace_is_no_owner(self, world, alice):
         """Calls that are the owners' ask for the first workspace."""
-        body = {"org_id": 1, "workspace_id": 1, "name": "Second", "network": "testnet"}
-        ok(alice.post("/api/v1/create-workspace", body))
+        ok(create_workspace(alice))
         answer = remove_permission(alice, ADMINISTRATOR, "VIEW_LOGS")
         assert "first workspace" in refused(answer, 409, "LAST_ADMIN")["detail"]

@@ -8,13 +8,9 @@ from multisig import Network
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World
 from tests.support.staff import add_someone, admit, carried, roles
+from tests.support.staff import create_workspace as create
 
 ALICE = "alice@example.org"
-
-
-def create(user: As, **changes: object):
-    body = {"workspace_id": 1, "org_id": 1, "name": "Second", "network": "testnet", **changes}
-    return user.post("/api/v1/create-workspace", body)
 
 
 def update(user: As, **changes: object):
