@@ -1,14 +1,20 @@
-"""Rotating the platform's own secrets: authenticators keep working through kills and concurrent work."""
+"""The platform's own secrets: a file that its owner alone reads, and rotations through which authenticators
+keep working, kills and concurrent work among it.
+"""
 
+import secrets
+import stat
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 from sqlalchemy import select
 
 from custody.server import rotation as rotating
 from custody.server.errors import StateConflict
-from custody.server.secrets import Purpose
+from custody.server.secrets import Purpose, Secrets
 from custody.server.store.models import CredentialRow
 from tests.support.accounts import Phone, enrol, register, sign_in, validate
 from tests.support.platform import World
@@ -156,3 +162,58 @@ def test_finishing_seals_anew_before_it_drops_and_drops_no_key_of_old_checkpoint
     with pytest.raises(StateConflict, match="stays"):
         rotation.finish(Purpose.CHECKPOINT)
     assert secrets_of(world, Purpose.CHECKPOINT) == before
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "secrets.json"
+
+
+@pytest.fixture
+def kept(path: Path) -> Secrets:
+    return Secrets(path, secrets.token_bytes)
+
+
+def test_each_purpose_has_a_secret_of_its_own_that_stays(path: Path, kept: Secrets) -> None:
+    first = [kept.of(purpose) for purpose in Purpose]
+    assert [len(found) for found in first] == [1] * len(Purpose)
+    assert len(set(first)) == len(Purpose)
+    assert [Secrets(path, secrets.token_bytes).of(purpose) for purpose in Purpose] == first
+
+
+def test_only_its_owner_may_read_the_file(path: Path, kept: Secrets) -> None:
+    kept.of(Purpose.TOTP)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_new_secret_writes_and_the_old_ones_read_until_they_are_dropped(kept: Secrets) -> None:
+    (old,) = kept.of(Purpose.TOTP)
+    other = kept.of(Purpose.CHECKPOINT)
+    kept.rotate(Purpose.TOTP)
+    new, still = kept.of(Purpose.TOTP)
+    assert still == old
+    kept.drop(Purpose.TOTP, (old,))
+    assert kept.of(Purpose.TOTP) == (new,)
+    assert kept.of(Purpose.CHECKPOINT) == other
+
+
+def test_what_another_rotation_put_in_front_meanwhile_stays(kept: Secrets) -> None:
+    old = kept.of(Purpose.TOTP)
+    kept.rotate(Purpose.TOTP)
+    kept.rotate(Purpose.TOTP)
+    newest, mine, _ = kept.of(Purpose.TOTP)
+    kept.drop(Purpose.TOTP, old)
+    assert kept.of(Purpose.TOTP) == (newest, mine)
+
+
+def test_a_first_rotation_needs_no_first_use(kept: Secrets) -> None:
+    kept.rotate(Purpose.PURCHASE_WEBHOOK)
+    assert len(kept.of(Purpose.PURCHASE_WEBHOOK)) == 1
+
+
+def test_a_damaged_file_is_not_replaced_and_not_quoted(path: Path, kept: Secrets) -> None:
+    path.write_text('{"secrets": {"totp": [{"hidden": "precious"}]}}')
+    with pytest.raises(ValidationError) as caught:
+        kept.of(Purpose.TOTP)
+    assert "precious" not in str(caught.value)
+    assert "precious" in path.read_text()

@@ -1,4 +1,6 @@
-"""Beyond the contract of all backends: paying out, mining, and what survives a restart and a kill."""
+"""Beyond the contract of all backends: paying out, mining, replacements, and what survives a restart and a
+kill.
+"""
 
 import os
 import signal
@@ -9,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from custody.server.chain.backend import Accepted
+from custody.server.chain.backend import Accepted, BroadcastRefused, RefusalCode, SpendingTransaction
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.engine import InvalidBlock
 from custody.server.errors import ChainUnavailable
@@ -105,3 +107,58 @@ def test_no_block_that_was_announced_is_lost_by_a_kill(tmp_path, clock):
             for height, block_hash, txid in announced:
                 assert chain.block_at(int(height)).hash == block_hash
                 assert chain.transaction(txid).block.height == int(height)
+
+
+@pytest.fixture
+def coin(chain):
+    return funded(chain, 1, 100_000)
+
+
+def taken(chain, transaction):
+    assert chain.broadcast(transaction) == Accepted(transaction.txid)
+    return transaction
+
+
+def refused(chain, transaction):
+    outcome = chain.broadcast(transaction)
+    assert isinstance(outcome, BroadcastRefused)
+    assert outcome.code is RefusalCode.CONFLICT
+    return outcome.reason
+
+
+def test_a_higher_fee_takes_the_place_if_it_pays_for_its_own_way_too(chain, coin):
+    first = taken(chain, spend(coin, 1, to=HERE))
+    assert "insufficient fee" in refused(chain, spend(coin, 1, to=HERE, fee=999 + first.vsize))
+    assert chain.transaction(first.txid) is not None
+    second = taken(chain, spend(coin, 1, to=HERE, fee=1_000 + first.vsize))
+    assert chain.transaction(first.txid) is None
+    assert chain.spender(coin.outpoint) == SpendingTransaction(second.txid, None)
+    chain.mine(1)
+    assert chain.spender(coin.outpoint) == SpendingTransaction(second.txid, chain.tip())
+
+
+def test_one_that_does_not_signal_stays(chain, coin):
+    taken(chain, spend(coin, 1, to=HERE, sequence=0xFFFFFFFE))
+    assert "does not signal" in refused(chain, spend(coin, 1, to=HERE, fee=50_000))
+
+
+def test_it_takes_a_chain_of_25_and_as_many_children_as_a_node_does(chain):
+    """Core's limits before release 31."""
+    last = first = funded(chain, 1, 1_000_000)
+    for _ in range(25):
+        sent = taken(chain, spend(last, 1, to=open_output(1)))
+        last = coin_of(chain, sent.txid, open_output(1))
+    outcome = chain.broadcast(spend(last, 1, to=HERE))
+    assert (outcome.code, outcome.reason) == (RefusalCode.POLICY, "too-long-mempool-chain")
+    # What takes the place of the first one takes the whole chain away.
+    second = taken(chain, spend(first, 1, to=open_output(1), fee=100_000))
+    taken(chain, spend(coin_of(chain, second.txid, open_output(1)), 1, to=HERE))
+
+
+def test_its_own_payments_wait_for_a_block_where_too_many_hang_together(chain):
+    """The miner of a new chain has one coin."""
+    before = chain.tip().height
+    for _ in range(40):
+        chain.fund(open_address(7), 10_000)
+    assert len(chain.outputs_to([HERE])) == 40
+    assert chain.tip().height >= before

@@ -1,18 +1,27 @@
-"""The engine aborts the process on a wrong argument: each is refused before."""
+"""The engine aborts the process on a wrong argument: each is refused before. Blocks from outside have exactly
+the transactions to which the header commits.
+"""
 
 from contextlib import closing
 from dataclasses import replace
+from hashlib import sha256
 
+import pbk
 import pytest
 
 from custody.server.chain.embedded.mining import build_block
 from custody.server.chain.engine import (
+    HEADER_BYTES,
     ChainClosed,
     Chainstate,
     InvalidBlock,
     InvalidSpend,
+    block_hash,
+    split_block,
     verify_transaction,
 )
+from custody.server.chain.raw_blocks import merkle_root, read_block, unmistakable_root
+from custody.server.errors import ChainUnavailable
 from multisig.hashes import sha256d
 from multisig.script import p2wsh
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
@@ -118,3 +127,80 @@ def test_after_closing_nothing_is_asked_of_the_engine(tmp_path):
     with pytest.raises(ChainClosed):
         state.height()
     assert not (tmp_path / "engine").exists()
+
+
+# Mainnet's block 100,000: its transactions and its root.
+TXIDS = (
+    "8c14f0db3df150123e6f3dbbf30f8b955a8249b62ac1d1ff16284aefa3d06d87",
+    "fff2525b8931402dd09222c50775608f75787bd2b87e56995a7bdd30f79702c4",
+    "6359f0868171b1d194cbee1af2f16ea598ae8fad666d9b012c8ed2b79a236ec4",
+    "e9a66845e05d5abc0ad04ec80f774a7e585c6e8db975962d069a522137b80c1d",
+)
+ROOT = "f3e94742aca4b5ef85488dc37c06c3282295ffec960994b2c0d5ac2a25a95766"
+
+
+def leaves(count: int) -> list[bytes]:
+    return [sha256(number.to_bytes(2, "big")).digest() for number in range(count)]
+
+
+def test_a_real_block_has_its_root():
+    hashes = [bytes.fromhex(txid)[::-1] for txid in TXIDS]
+    assert merkle_root(hashes)[::-1].hex() == ROOT
+    assert unmistakable_root(hashes) == merkle_root(hashes)
+
+
+@pytest.mark.parametrize(
+    ("count", "repeated"), [(3, 1), (5, 1), (6, 2), (7, 1), (12, 4), (13, 1), (14, 2), (20, 4)]
+)
+def test_a_list_that_repeats_its_end_has_the_same_root_and_is_found_out(count, repeated):
+    """CVE-2012-2459, on the lowest level and on those above."""
+    whole = leaves(count)
+    longer = whole + whole[-repeated:]
+    assert merkle_root(longer) == merkle_root(whole)
+    assert unmistakable_root(longer) is None
+
+
+def block_of(payments: int) -> bytes:
+    """A block's bytes: a coinbase and so many payments."""
+    spends = [
+        Transaction(2, (TxIn(OutPoint("77" * 32, number), 0),), (TxOut(Sats(1), b"\x51"),), 0)
+        for number in range(payments)
+    ]
+    return build_block(
+        parent=bytes(32), height=7, time=1_700_000_000, transactions=spends, fees=Sats(0), extra_nonce=0
+    )
+
+
+def with_transactions(raw: bytes, transactions) -> bytes:
+    """Under the same header."""
+    return (
+        raw[:HEADER_BYTES] + bytes([len(transactions)]) + b"".join(each.serialize() for each in transactions)
+    )
+
+
+def read(raw: bytes):
+    return read_block(raw, block_hash(raw)[::-1].hex())
+
+
+@pytest.mark.parametrize("payments", range(7))
+def test_a_block_is_read_as_it_is(payments):
+    raw = block_of(payments)
+    assert [each.raw for each in read(raw).transactions] == list(map(bytes, pbk.Block(raw).transactions))
+
+
+def test_a_block_with_missing_or_reordered_transactions_is_refused():
+    raw = block_of(3)
+    whole = split_block(raw)
+    for others in ((), whole[:-1], whole[:2], whole[::-1], (*whole, whole[1])):
+        with pytest.raises(ChainUnavailable, match="does not carry"):
+            read(with_transactions(raw, others))
+
+
+def test_other_bytes_are_not_the_block():
+    raw = block_of(1)
+    name = block_hash(raw)[::-1].hex()
+    for other in (b"", raw[:HEADER_BYTES], raw[:-1], raw[:HEADER_BYTES] + b"\xff"):
+        with pytest.raises(ChainUnavailable):
+            read_block(other, name)
+    with pytest.raises(ChainUnavailable, match="are not those of"):
+        read_block(raw, "00" * 32)

@@ -3,7 +3,7 @@
 import pytest
 
 from custody.server.store.models import ChainCoinRow, ProposalRow
-from tests.custody.server.network.test_sightings import (
+from tests.custody.server.network.test_versions import (
     broadcasting,
     final,
     outside_spend,

@@ -1,4 +1,7 @@
-"""Submitted signatures: P1 to P10, declines, and what an answer says."""
+"""Submitted signatures (P1 to P10), declines, and what an answer says. They are verified before the writers'
+turn: what others do meanwhile is neither lost nor overwritten (P11, P12). Whoever may sign reads what others
+signed; anybody else, and everybody after the end, the unsigned PSBT (P52).
+"""
 
 from base64 import b64encode
 from typing import Any
@@ -6,13 +9,18 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from custody.schemas.call import PermissionName
+from custody.server.chain.engine import InvalidSpend
 from custody.server.jobs.outbox import BROADCAST
-from custody.server.proposals import verifying
+from custody.server.proposals import signing, verifying
 from custody.server.sign_in.access_tokens import end_sessions
 from custody.server.store.models import JobRow, KeyRow, ProposalRow, SignatureRow
 from multisig import Network, Psbt, Sats, TxOut, Vault, finalise
-from tests.support.custody import ok, refused, sign
+from signerd.core.values import identity_of
+from tests.support.custody import SIGNERS, ok, refused, sign
 from tests.support.platform import seed
+from tests.support.replacing import bump, cancel, take_back
+from tests.support.staff import add_someone, remove_permission
 from tests.support.wallets import with_input, with_output
 
 SIGHASH_NONE, SIGHASH_SINGLE, SIGHASH_ANYONE = 2, 3, 0x81
@@ -247,3 +255,139 @@ def test_a_session_that_was_ended_meanwhile_signs_nothing(funded, psbt_id, monke
     monkeypatch.setattr(verifying, "_accept", accept_slowly)
     refused(funded.submit("alice", psbt_id, signed), 401, "UNAUTHENTICATED")
     assert funded.proposal(psbt_id)["collected_signatures"] == 0
+
+
+@pytest.fixture
+def verified(monkeypatch):
+    """How often a submitted PSBT was verified."""
+    calls = []
+
+    def counted(text, signer):
+        calls.append(signer)
+        return verifying.verified(text, signer)
+
+    monkeypatch.setattr(signing, "verified", counted)
+    return calls
+
+
+def meanwhile(desk, monkeypatch, *acts):
+    """Each act happens before the next turn of a writer, one for each turn."""
+    store, left = desk.store, list(acts)
+    write = store.write
+
+    def interrupted(*asked):
+        if left:
+            left.pop(0)()
+        return write(*asked)
+
+    monkeypatch.setattr(store, "write", interrupted)
+
+
+def test_the_signature_that_came_in_between_is_kept_beside_ours(funded, psbt_id, monkeypatch, verified):
+    bodies = {name: funded.signed(name, psbt_id) for name in ("alice", "bob")}
+    meanwhile(funded, monkeypatch, lambda: ok(funded.submit("bob", psbt_id, bodies["bob"])))
+    answer = ok(funded.submit("alice", psbt_id, bodies["alice"]))
+    assert (answer["status"], answer["collected_signatures"]) == ("SIGNED", 2)
+    assert len(verified) == 3, "ours, theirs, and ours again"
+    (proposal,) = funded.rows(ProposalRow)
+    inputs = Psbt.parse(proposal.psbt).inputs
+    assert all(len(item.partial_signatures) == 2 for item in inputs)
+    assert len(funded.rows(SignatureRow)) == 2 * len(inputs)
+    assert len(funded.rows(JobRow, JobRow.kind == BROADCAST)) == 1
+    funded.settle()
+    assert funded.proposal(psbt_id)["status"] == "BROADCASTING"
+
+
+def test_a_proposal_that_ended_in_between_takes_no_signature(funded, psbt_id, monkeypatch):
+    signed = funded.signed("alice", psbt_id)
+
+    meanwhile(funded, monkeypatch, lambda: funded.reject(psbt_id))
+    refused(funded.submit("alice", psbt_id, signed), 409, "STATE_CONFLICT")
+    assert len(funded.rows(SignatureRow)) == 0
+
+
+@pytest.mark.parametrize("step", ["_accept", "final_transaction"])
+def test_others_write_while_signatures_are_verified_and_the_engine_runs(funded, psbt_id, monkeypatch, step):
+    funded.approve("alice", psbt_id)
+    real = getattr(verifying, step)
+
+    def slowly(*args):
+        ok(funded.admin.post("/api/v1/update-user-info", {"first_name": "Ada"}))
+        return real(*args)
+
+    monkeypatch.setattr(verifying, step, slowly)
+    assert funded.approve("bob", psbt_id)["status"] == "SIGNED"
+
+
+def test_what_the_engine_refuses_is_neither_kept_nor_sent(funded, psbt_id, monkeypatch):
+    funded.approve("alice", psbt_id)
+    before = funded.proposal(psbt_id)
+
+    def refuse(*_args):
+        raise InvalidSpend("no")
+
+    monkeypatch.setattr(verifying, "verify_transaction", refuse)
+    assert funded.submit("bob", psbt_id, funded.signed("bob", psbt_id)).status_code == 500
+    assert funded.proposal(psbt_id) == before
+    assert len(funded.rows(JobRow, JobRow.kind == BROADCAST)) == 0
+
+
+SIGNER_ROLE = 2
+
+
+def shown(reader, psbt_id) -> set[int]:
+    """How many signatures the inputs carry: in the record, and in the list, which must agree."""
+    record = ok(reader.get("/api/v1/psbt", psbt_id=psbt_id))
+    listed = ok(reader.get("/api/v1/psbt", workspace_id=record["workspace_id"]))
+    assert record == next(each for each in listed if each["psbt_id"] == psbt_id)
+    return {len(item.partial_signatures) for item in Psbt.parse(record["psbt_base64"]).inputs}
+
+
+def shown_to_signers(funded, psbt_id) -> list[set[int]]:
+    return [shown(funded.signers[name], psbt_id) for name in SIGNERS]
+
+
+def test_p52_only_those_who_may_sign_read_what_others_signed(funded, psbt_id):
+    """Not a member with every other permission, nor one who may approve and is no signer of this vault."""
+    most = add_someone(funded.world, "Most", set(PermissionName) - {PermissionName.PAYMENT_APPROVE})
+    other = add_someone(funded.world, "Other", {PermissionName.PAYMENT_APPROVE})
+    before = funded.proposal(psbt_id)
+    funded.approve("alice", psbt_id)
+    assert shown_to_signers(funded, psbt_id) == [{1}] * 3
+    for reader in (funded.admin, most.calls, other.calls):
+        assert shown(reader, psbt_id) == {0}
+        record = ok(reader.get("/api/v1/psbt", psbt_id=psbt_id))
+        assert record["psbt_base64"] == before["psbt_base64"], "the very bytes that were proposed"
+        assert record["collected_signatures"] == 1
+    funded.approve("bob", psbt_id)
+    assert shown_to_signers(funded, psbt_id) == [{2}] * 3
+    assert shown(funded.admin, psbt_id) == {0}
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        (cancel, "CANCELLED"),
+        (take_back, "PENDING"),
+        (lambda desk, psbt_id: bump(desk, psbt_id, fee_rate="5"), "PENDING"),
+    ],
+    ids=["cancelled", "being taken back", "replaced by a fee bump"],
+)
+def test_p52_signatures_of_an_ended_or_replaced_proposal_are_not_shown(funded, psbt_id, end, status):
+    funded.approve("alice", psbt_id)
+    before = funded.proposal(psbt_id, "bob")
+    ok(end(funded, psbt_id))
+    assert shown_to_signers(funded, psbt_id) == [{0}] * 3
+    after = funded.proposal(psbt_id, "bob")
+    assert (after["status"], after["collected_signatures"]) == (status, 1)
+    seen = {identity_of(Psbt.parse(each["psbt_base64"]).to_bytes()) for each in (before, after)}
+    assert len(seen) == 1, "to a signer's daemon it is the same proposal"
+
+
+def test_p52_a_signer_who_may_not_sign_any_more_reads_none(funded, psbt_id):
+    funded.approve("alice", psbt_id)
+    lost = ok(funded.signers["carol"].get("/api/v1/keys"))[0]["ID"]
+    ok(funded.signers["carol"].post("/api/v1/revoke-key", {"key_id": lost, "reason": "lost"}))
+    assert shown_to_signers(funded, psbt_id) == [{1}, {1}, {0}]
+    ok(remove_permission(funded.admin, SIGNER_ROLE, "PAYMENT_APPROVE", force=True))
+    assert shown_to_signers(funded, psbt_id)[:2] == [{0}] * 2

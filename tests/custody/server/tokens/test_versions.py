@@ -7,9 +7,7 @@ import pytest
 from custody.server.store.models import ContractCallRow, ContractRow, ProposalRow
 from multisig import RECEIVE
 from multisig.tokens.machine import Cell
-from tests.custody.server.tokens.conftest import a_coin, a_token
 from tests.support.custody import SHOP, ok, refused
-from tests.support.prepared import Story, nothing
 from tests.support.replacing import bump, cancel, made, status, take_back
 from tests.support.token_desk import BOB, BOB_SCRIPT
 
@@ -96,9 +94,3 @@ def test_a_self_spend_takes_the_call_back_and_leaves_its_coin_at_the_address(tok
     assert tokens.balance(BOB_SCRIPT) == 0
     ok(tokens.call(uid, "transfer", BOB, 900))
     tokens.check()
-
-
-@pytest.fixture
-def beginning(request: pytest.FixtureRequest) -> Story:
-    names = request.fixturenames
-    return a_token if "uid" in names else a_coin if "tokens" in names else nothing
