@@ -56,7 +56,10 @@ def test_the_wheel_holds_the_five_packages_whole_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as archive:
         built = {name for name in archive.namelist() if ".dist-info/" not in name}
     files = (file for package in PACKAGES for file in (ROOT / package).rglob("*") if file.is_file())
-    assert built == {file.relative_to(ROOT).as_posix() for file in files if "__pycache__" not in file.parts}
+    names = {file.relative_to(ROOT).as_posix() for file in files if "__pycache__" not in file.parts}
+    rules = {f"signerd/udev/{file.name}" for file in (ROOT / "udev").iterdir()}
+    assert built == names | rules
+    assert rules
 
 
 def test_the_sdist_holds_what_a_build_needs_and_no_more_and_gives_the_same_wheel(wheel, tmp_path):
@@ -68,7 +71,8 @@ def test_the_sdist_holds_what_a_build_needs_and_no_more_and_gives_the_same_wheel
         archive.extractall(tmp_path)
     with zipfile.ZipFile(wheel) as archive:
         built = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert names - built == {"pyproject.toml", "README.md", "LICENSE", "PKG-INFO", ".gitignore"}
+    rules = {f"udev/{file.name}" for file in (ROOT / "udev").iterdir()}
+    assert names - built == rules | {"pyproject.toml", "README.md", "LICENSE", "PKG-INFO", ".gitignore"}
     (source,) = tmp_path.glob("signerd-*")
     again = build(source, tmp_path / "again", "wheel")[".whl"]
     assert again.read_bytes() == wheel.read_bytes()

@@ -137,7 +137,7 @@ Row = TypeVar("Row", bound=Known)
 class Maker:
     """A family: its properties, and which outcome a status, else a phrase (lower case, first match) means.
 
-    `usb`: its models; the first match wins. `udev_rules`: the file of `signerd.udev` that lets the person at
+    `usb`: its models; the first match wins. `udev_rules`: the file of `udev/` that lets the person at
     the machine open its devices. `lines`: the suffixes of its firmware's versions that have a numbering of
     their own. `names`: of vaults; None if its devices keep none. `enrols`: they must know a vault before they
     sign for it; `vault_file`: the file that they take then, of a vault and its name. `shares_session`: a

@@ -1,4 +1,4 @@
-"""The udev rules beside this file, those installed, and the devices that the user may not open.
+"""The udev rules of this project, those installed, and the devices that the user may not open.
 
 Every function takes the root of the file system.
 """
@@ -54,7 +54,10 @@ class RuleFile:
 
 def ours() -> dict[str, bytes]:
     """The content of each file, by its name."""
-    return {file.name: file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.rules"))}
+    # A wheel has them beside this file, a checkout at its root.
+    beside = sorted(Path(__file__).parent.glob("*.rules"))
+    files = beside or sorted((Path(__file__).parents[2] / "udev").glob("*.rules"))
+    return {file.name: file.read_bytes() for file in files}
 
 
 @cache

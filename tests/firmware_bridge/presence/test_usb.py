@@ -148,7 +148,7 @@ def test_the_files_under_which_a_device_may_be_open(tmp_path):
     assert device_nodes(Endpoint(Family.LEDGER, "hid:1-5:1.0"), root, devfs) == ()
 
 
-RULES = sorted((Path(__file__).parents[3] / "signerd" / "udev").glob("*.rules"))
+RULES = sorted((Path(__file__).parents[3] / "udev").glob("*.rules"))
 _IDS = re.compile(r'idVendor\}=="([0-9a-f]{4})"(?:, ATTRS?\{idProduct\}=="([0-9a-f]{4})")?')
 
 
