@@ -13,6 +13,7 @@ from firmware_bridge.roster import EventHub
 from firmware_bridge.worker import spawn
 from multisig import Network, multisig_account_path
 from tests.support import workers
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -22,15 +23,20 @@ PATH = multisig_account_path(Network.REGTEST)
 
 
 class Bus:
-    """Lists the plugged-in devices that the test sets."""
+    """Lists the plugged-in devices that the test sets, or calls what the test sets."""
 
     def __init__(self, *sightings):
         self.sightings = list(sightings)
         self.in_use = []
+        self.trouble = None
+        self.asked = 0
 
     async def __call__(self, in_use):
         self.in_use = list(in_use)
-        return self.sightings
+        self.asked += 1
+        if self.trouble is not None:
+            await self.trouble()
+        return list(self.sightings)
 
 
 class Clock:
@@ -45,10 +51,10 @@ def never(*_arguments):
     raise AssertionError("a worker was started")
 
 
-def bridge_to(bus, *, spawner=never, clock=None, **deadlines):
+def bridge_to(*buses, spawner=never, clock=None, **deadlines):
     return Bridge(
         network=Network.REGTEST,
-        listings=[bus],
+        listings=buses,
         spawner=spawner,
         clock=clock or Clock(),
         deadlines=Deadlines(**{"grace": 0.1, **deadlines}),
@@ -115,21 +121,24 @@ async def test_a_no_to_an_earlier_request_does_not_make_an_unread_device_ready()
         assert (device.state, device.fingerprint) == (DeviceState.PRESENT, None)
 
 
+def hold(bridge, holders):
+    """The programs that hold the device, whenever it is looked for one."""
+
+    async def find_holder(_endpoint):
+        return next(holders)
+
+    bridge._roster._prober.find_holder = find_holder
+
+
 async def test_a_device_in_another_programs_hands_is_named_and_not_asked_before_it_is_let_go():
-    clock, bus = Clock(), Bus(Sighting(ENDPOINT, "Coldcard"))
-    holders = ["Sparrow", "Sparrow", None]
-    started = []
+    clock, bus, started = Clock(), Bus(Sighting(ENDPOINT, "Coldcard")), []
 
     def spawner(*arguments):
         started.append(arguments)
         raise OSError("no worker starts")
 
     async with bridge_to(bus, spawner=spawner, clock=clock) as bridge:
-
-        async def find_holder(_endpoint):
-            return holders.pop(0) if holders else None
-
-        bridge._roster._prober.find_holder = find_holder
+        hold(bridge, itertools.chain(["Sparrow", "Sparrow"], itertools.repeat(None)))
         (device,) = await bridge.refresh()
         assert (device.state, device.detail) == (DeviceState.BUSY, "In use by Sparrow.")
         clock.now += 60
@@ -146,11 +155,7 @@ async def test_a_device_in_another_programs_hands_is_named_and_not_asked_before_
 async def test_who_wants_a_device_in_another_programs_hands_is_told_whose(outcome):
     bus = Bus(Sighting(ENDPOINT, "Coldcard"))
     async with bridge_to(bus) as bridge:
-
-        async def find_holder(_endpoint):
-            return "Trezor Suite"
-
-        bridge._roster._prober.find_holder = find_holder
+        hold(bridge, itertools.repeat("Trezor Suite"))
         await bridge._roster.look()
         with pytest.raises(errors.Busy, match=r"In use by Trezor Suite\."):
             async with bridge._roster.using(ENDPOINT.device_id):
@@ -249,3 +254,43 @@ async def test_l11_who_does_not_read_loses_the_oldest_and_costs_nothing_more():
     ids = await heard(stream)
     assert len(ids) < 1100
     assert ids[-1] == "2999"
+
+
+# --- a listing that fails or hangs: the devices stay as they were, and the next look works
+
+NANO = Sighting(Endpoint.parse("ledger:hid:1-2:1.0"), "Nano Z", unsupported="Too new.")
+STICK = Sighting(ENDPOINT, "Stick", unsupported="Too old.")
+
+
+async def out_of_descriptors():
+    raise OSError(24, "Too many open files")
+
+
+async def models(bridge):
+    return [device.model for device in await bridge.refresh()]
+
+
+async def test_a_listing_that_fails_takes_no_device_away_and_is_told_of_once(caplog):
+    broken, sound = Bus(NANO), Bus()
+    async with bridge_to(broken, sound, probe=0.05) as bridge:
+        assert await models(bridge) == ["Nano Z"]
+        broken.trouble = out_of_descriptors
+        sound.sightings = [STICK]
+        assert await models(bridge) == ["Nano Z", "Stick"]
+        assert await models(bridge) == ["Nano Z", "Stick"]
+        assert caplog.text.count("Too many open files") == 1
+        broken.trouble, broken.sightings = None, []
+        assert await models(bridge) == ["Stick"]
+
+
+async def test_a_listing_that_hangs_delays_no_caller_and_is_not_asked_twice():
+    free = asyncio.Event()
+    broken, sound = Bus(), Bus(STICK)
+    broken.trouble = free.wait
+    async with asyncio.timeout(PATIENCE), bridge_to(broken, sound, probe=0.05) as bridge:
+        assert await models(bridge) == ["Stick"]
+        assert await models(bridge) == ["Stick"]
+        assert broken.asked == 1
+        broken.sightings = [NANO]
+        free.set()
+        assert await models(bridge) == ["Stick", "Nano Z"]

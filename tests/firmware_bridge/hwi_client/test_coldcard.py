@@ -240,13 +240,14 @@ async def test_an_enrolment_tried_again_right_after_a_refusal_ends_as_the_person
         assert [wallet.name for wallet in device.wallets] == ["Savings"]
 
 
-@pytest.mark.parametrize("op", ["sign", "sign_message"])
-async def test_a_request_that_was_forgotten_in_the_pause_of_a_refusal_is_made_once_more(op):
-    psbt = wallets.make_spend(VAULT)
-    args = {"sign": sign_args(psbt, VAULT), "sign_message": {"text": "I am here", "path": f"{ACCOUNT}/0/0"}}[
-        op
-    ]
-    kind = {"sign": ApprovalKind.TRANSACTION, "sign_message": ApprovalKind.TEXT}[op]
+@pytest.mark.parametrize(
+    ("op", "args", "kind"),
+    [
+        ("sign", sign_args(wallets.make_spend(VAULT), VAULT), ApprovalKind.TRANSACTION),
+        ("sign_message", {"text": "I am here", "path": f"{ACCOUNT}/0/0"}, ApprovalKind.TEXT),
+    ],
+)
+async def test_a_request_that_was_forgotten_in_the_pause_of_a_refusal_is_made_once_more(op, args, kind):
     held = Held()
     async with coldcard(pause=held) as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())
