@@ -26,27 +26,19 @@ def looked_at(proposal):
     return record, Approved(review(record.snapshot, around).digest), around
 
 
+@pytest.mark.parametrize("is_approved", [False, True])
 @pytest.mark.parametrize("proposal", ALTERED, ids=str)
-def test_s24_altered_before_the_yes(proposal):
+def test_s24_altered_before_the_yes_or_between_the_yes_and_the_device(proposal, is_approved):
     record, yes, around = looked_at(proposal)
+    if is_approved:
+        record = decide(record, yes, around).record
+        assert record.state is State.WAITING_DEVICE
     record = decide(record, Polled(proposal.looked_at_again), around).record
-    assert record.state is State.QUARANTINED
+    assert (record.state, record.approval, record.snapshot.psbt) == (State.QUARANTINED, None, proposal.raw)
     assert record.alarm
-    assert record.snapshot.psbt == proposal.raw
-    with pytest.raises(IllegalEvent):
-        decide(record, yes, around)
-
-
-@pytest.mark.parametrize("proposal", ALTERED, ids=str)
-def test_s24_altered_between_the_yes_and_the_device(proposal):
-    record, yes, around = looked_at(proposal)
-    record = decide(record, yes, around).record
-    assert record.state is State.WAITING_DEVICE
-    record = decide(record, Polled(proposal.looked_at_again), around).record
-    assert record.state is State.QUARANTINED
-    assert record.approval is None
-    with pytest.raises(IllegalEvent):
-        decide(record, DeviceFound("device"), around)
+    for event in (yes, DeviceFound("device")):
+        with pytest.raises(IllegalEvent):
+            decide(record, event, around)
 
 
 @pytest.mark.parametrize("proposal", SAME, ids=str)

@@ -140,78 +140,71 @@ def test_cosigner_for():
     assert profile().cosigner_for(Fingerprint(b"none")) is None
 
 
+NO_DEVICE = Fingerprint(bytes(4))
 # The key of A under another fingerprint.
 TWIN = OriginKey(KeyOrigin(Fingerprint(b"twin"), A.origin.path), A.xpub)
 
 
-class TestValidation:
-    @pytest.mark.parametrize(
-        ("threshold", "cosigners", "words"),
-        [
-            (0, (A, B), "quorum"),
-            (3, (A, B), "quorum"),
-            (1, (), "quorum"),
-            (-1, (A,), "quorum"),
-            (1, (A,) * 16, "quorum"),
-            (2, (A, B, TWIN), "same key"),
-            (2, (A, replace(TWIN, xpub=replace(A.xpub, chain_code=bytes(32)))), "same key"),
-            (2, (A, OriginKey(KeyOrigin(A.fingerprint, B.origin.path), B.xpub), C), "same fingerprint"),
-        ],
-    )
-    def test_s17_quorums_of_other_numbers_and_of_one_key_twice(self, threshold, cosigners, words):
-        with pytest.raises(InvalidDescriptor, match=words):
-            Vault(VAULT.network, threshold, cosigners)
+NO_ACCOUNTS = ("m", "m/48h/1h/0h", "m/48h/1h/0h/1h", "m/48h/1h/0h/2", "m/48h/1h/0/2h", "m/48/1h/0h/2h",
+               "m/45h/1h/0h/2h", "m/48h/1h/0h/2h/0", "m/48h/1/0h/2h", "m/84h/1h/0h")  # fmt: skip
+OTHER_LEVELS = ((3, HARDENED + 2), (5, HARDENED + 2), (0, 0), (4, HARDENED), (4, 2))
+SINGLE = profile()
 
-    @pytest.mark.parametrize("name", ["2-of-3-mainnet", "2-of-3-testnet4"])
-    def test_s14_keys_of_another_network(self, name):
-        other = vault(name)
-        wrong = Network.MAINNET if other.network is not Network.MAINNET else Network.REGTEST
-        with pytest.raises(WrongNetwork):
-            Vault(wrong, other.threshold, other.cosigners)
-        with pytest.raises(WrongNetwork):
-            Vault.from_descriptor(other.descriptor, wrong)
 
-    def test_s14_path_of_another_network(self):
-        with pytest.raises(WrongNetwork, match="path"):
-            Vault(VAULT.network, 1, (moved(A, "m/48h/0h/0h/2h"),))
+@pytest.mark.parametrize(
+    ("threshold", "cosigners", "error", "words"),
+    [
+        (0, (A, B), InvalidDescriptor, "quorum"),
+        (3, (A, B), InvalidDescriptor, "quorum"),
+        (1, (), InvalidDescriptor, "quorum"),
+        (-1, (A,), InvalidDescriptor, "quorum"),
+        (1, (A,) * 16, InvalidDescriptor, "quorum"),
+        (2, (A, B, TWIN), InvalidDescriptor, "same key"),
+        (2, (A, replace(TWIN, xpub=replace(A.xpub, chain_code=bytes(32)))), InvalidDescriptor, "same key"),
+        (
+            2,
+            (A, replace(B, origin=KeyOrigin(A.fingerprint, B.origin.path)), C),
+            InvalidDescriptor,
+            "fingerprint",
+        ),
+        (2, (replace(A, origin=KeyOrigin(NO_DEVICE, A.origin.path)), B, C), InvalidKey, "names no device"),
+        (1, vault("2-of-3-mainnet").cosigners, WrongNetwork, None),
+        (1, (moved(A, "m/48h/0h/0h/2h"),), WrongNetwork, "path"),
+        *((1, (moved(A, path),), (InvalidKey, WrongNetwork), None) for path in NO_ACCOUNTS),
+        *((1, (deeper(A, *levels),), InvalidKey, None) for levels in OTHER_LEVELS),
+    ],
+)
+def test_s14_s16_s17_what_is_no_vault(threshold, cosigners, error, words):
+    with pytest.raises(error, match=words):
+        Vault(VAULT.network, threshold, cosigners)
 
-    @pytest.mark.parametrize(
-        "path",
-        ["m", "m/48h/1h/0h", "m/48h/1h/0h/1h", "m/48h/1h/0h/2", "m/48h/1h/0/2h", "m/48/1h/0h/2h",
-         "m/45h/1h/0h/2h", "m/48h/1h/0h/2h/0", "m/48h/1/0h/2h", "m/84h/1h/0h"],
-    )  # fmt: skip
-    def test_s17_paths_that_are_no_bip48_account(self, path):
-        with pytest.raises((InvalidKey, WrongNetwork)):
-            Vault(VAULT.network, 1, (moved(A, path),))
 
-    @pytest.mark.parametrize(
-        ("depth", "child"), [(3, HARDENED + 2), (5, HARDENED + 2), (0, 0), (4, HARDENED), (4, 2)]
-    )
-    def test_s17_depth_or_last_level_disagree_with_the_path(self, depth, child):
-        with pytest.raises(InvalidKey):
-            Vault(VAULT.network, 1, (deeper(A, depth, child),))
+@pytest.mark.parametrize(
+    ("network", "key", "error"),
+    [
+        (Network.MAINNET, SINGLE.key, WrongNetwork),
+        (SINGLE.network, A, InvalidKey),
+        (SINGLE.network, moved(SINGLE.key, "m/84h/1h/0h/0"), InvalidKey),
+        (SINGLE.network, moved(SINGLE.key, "m/84h/0h/0h"), WrongNetwork),
+        (SINGLE.network, deeper(SINGLE.key, 4, HARDENED), InvalidKey),
+    ],
+)
+def test_s17_a_profile_is_checked_alike(network, key, error):
+    with pytest.raises(error):
+        Profile(network, key)
 
-    def test_s16_a_fingerprint_of_zeros_names_no_device(self):
-        unknown = OriginKey(KeyOrigin(Fingerprint(bytes(4)), A.origin.path), A.xpub)
-        with pytest.raises(InvalidKey, match="names no device"):
-            Vault(VAULT.network, 2, (unknown, B, C))
 
-    def test_s17_a_profile_is_checked_alike(self):
-        single = profile()
-        with pytest.raises(WrongNetwork):
-            Profile(Network.MAINNET, single.key)
-        with pytest.raises(InvalidKey):
-            Profile(single.network, A)
-        with pytest.raises(InvalidKey):
-            Profile(single.network, moved(single.key, "m/84h/1h/0h/0"))
-        with pytest.raises(WrongNetwork):
-            Profile(single.network, moved(single.key, "m/84h/0h/0h"))
-        with pytest.raises(InvalidKey):
-            Profile(single.network, deeper(single.key, 4, HARDENED))
+@pytest.mark.parametrize("name", ["2-of-3-mainnet", "2-of-3-testnet4"])
+def test_s14_a_descriptor_of_another_network(name):
+    other = vault(name)
+    wrong = Network.MAINNET if other.network is not Network.MAINNET else Network.REGTEST
+    with pytest.raises(WrongNetwork):
+        Vault.from_descriptor(other.descriptor, wrong)
 
-    def test_s16_a_changed_descriptor_needs_another_checksum(self):
-        with pytest.raises(InvalidDescriptor, match="checksum"):
-            Vault.from_descriptor(VAULT.descriptor.replace("(2,", "(1,"), VAULT.network)
+
+def test_s16_a_changed_descriptor_needs_another_checksum():
+    with pytest.raises(InvalidDescriptor, match="checksum"):
+        Vault.from_descriptor(VAULT.descriptor.replace("(2,", "(1,"), VAULT.network)
 
 
 class TestVerificationCode:
