@@ -1,6 +1,7 @@
 """The link to a Ledger against a scripted server: cases that the library's own transport does not survive."""
 
 import asyncio
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.anyio
 VERSION, FINGERPRINT, XPUB = b"\xb0\x01", b"\xe1\x05", b"\xe1\x00"
 REGISTER, SIGN, MESSAGE, CONTINUE = b"\xe1\x02", b"\xe1\x04", b"\xe1\x10", b"\xf8\x01"
 MASTER = reply(0x9000, bytes.fromhex("d34db33f"))
-INCORRECT, BUSY = reply(0x6A80), reply(0x6901)
+INCORRECT = reply(0x6A80)
 POLICY = policy_of(make_vault(), hmac=ANOTHER)
 SIGN_ARGS = {"psbt": make_spend(make_vault()).to_base64(), "policy": POLICY}
 
@@ -38,74 +39,72 @@ async def test_an_answer_that_comes_in_pieces():
         assert await driver.call("fingerprint") == "d34db33f"
 
 
-@pytest.mark.parametrize("cut", [0, 2, 4, 6, len(MASTER) - 1])
-async def test_a_connection_that_ends_is_not_an_empty_status(cut):
-    answers = {VERSION: [version()], FINGERPRINT: [Cut(MASTER[:cut])]}
-    async with scripted(answers) as (_script, endpoint), driven(endpoint) as driver:
-        with fails_with("disconnected"):
-            await driver.call("fingerprint")
+KNOWN = {VERSION: [version()], FINGERPRINT: [MASTER]}
+READING = ("fingerprint", {})
+SIGNING = ("sign", SIGN_ARGS)
+PROVING = ("sign_message", {"text": "I am here", "path": "m/84h/1h/0h/0/0"})
+ENROLLING = ("enrol", {"policy": policy_of(make_vault()), "again": False})
 
 
-async def test_an_answer_of_a_length_that_no_answer_has():
-    answers = {VERSION: [version()], FINGERPRINT: [(257).to_bytes(4) + bytes(20)]}
-    async with scripted(answers) as (_script, endpoint), driven(endpoint) as driver:
-        with fails_with("device-fault", "257 bytes"):
-            await driver.call("fingerprint")
+@asynccontextmanager
+async def answering(answers, network=NETWORK):
+    """A device that knows who it is, and answers the other commands so."""
+    async with scripted(KNOWN | answers) as (script, endpoint), driven(endpoint, network) as driver:
+        yield script, driver
+
+
+# A Ledger's answer, what is asked, and the outcome with its words.
+FAILURES = [
+    # The connection ends.
+    *(({FINGERPRINT: [Cut(MASTER[:cut])]}, READING, "disconnected", "") for cut in (0, 2, 4, 6, 9)),
+    ({FINGERPRINT: [(257).to_bytes(4) + bytes(20)]}, READING, "device-fault", "257 bytes"),
+    # A question of an earlier host keeps it busy.
+    *(({VERSION: [reply(status)]}, ("probe", {}), "busy", "") for status in (0x6901, 0x6985, 0xE000)),
+    # It asks for what does not exist: nothing, an unknown request, a preimage, a leaf, more, a short result
+    # and a shorter number.
+    *(
+        ({SIGN: [reply(0xE000, junk)], CONTINUE: [reply(0x9000)]}, SIGNING, "device-fault", "")
+        for junk in (
+            *(b"", b"\x99", b"\x40\x00" + bytes(32), b"\x41" + bytes(34)),
+            *(b"\xa0", b"\x10\x07", b"\x10\xff"),
+        )
+    ),
+    ({REGISTER: [reply(0x9000, bytes(64))]}, ENROLLING, "device-fault", "another vault"),
+    # What a person is asked is asked once.
+    ({SIGN: [INCORRECT]}, SIGNING, "device-fault", "0x6A80"),
+    ({MESSAGE: [INCORRECT]}, PROVING, "device-fault", "0x6A80"),
+    ({XPUB: [INCORRECT]}, ("identify", {}), "device-fault", "0x6A80"),
+    # A harmless command precedes it: that takes the answer to the cut-off host's command.
+    ({FINGERPRINT: [INCORRECT, MASTER], SIGN: [reply(0x6985)]}, SIGNING, "refused-by-person", ""),
+]
+
+
+@pytest.mark.parametrize(("answers", "asked", "code", "words"), FAILURES)
+async def test_how_it_ends_and_no_person_is_asked_twice(answers, asked, code, words):
+    op, args = asked
+    async with answering(answers) as (script, driver):
+        with fails_with(code, words):
+            await driver.call(op, **args)
+    assert max(script.count(command) for command in (SIGN, MESSAGE, REGISTER, XPUB)) <= 1
 
 
 @pytest.mark.parametrize(
     ("answers", "op", "args"),
     [
-        ({VERSION: [INCORRECT, version()], FINGERPRINT: [MASTER]}, "fingerprint", {}),
-        ({VERSION: [version()], FINGERPRINT: [INCORRECT, MASTER]}, "fingerprint", {}),
-        (
-            {VERSION: [version()], FINGERPRINT: [MASTER], XPUB: [INCORRECT, reply(0x9000, b"tpub")]},
-            "xpubs",
-            {"paths": ["m/48h/1h/0h/2h"]},
-        ),
+        ({VERSION: [INCORRECT, version()]}, "fingerprint", {}),
+        ({FINGERPRINT: [INCORRECT, MASTER]}, "fingerprint", {}),
+        ({XPUB: [INCORRECT, reply(0x9000, b"tpub")]}, "xpubs", {"paths": ["m/48h/1h/0h/2h"]}),
     ],
     ids=["version", "fingerprint", "xpub"],
 )
 async def test_a_command_that_clears_what_an_earlier_host_left_is_sent_twice(answers, op, args):
-    async with scripted(answers) as (_script, endpoint), driven(endpoint) as driver:
+    async with answering(answers) as (_script, driver):
         assert await driver.call(op, **args)
-
-
-@pytest.mark.parametrize(
-    ("op", "args", "command"),
-    [
-        ("sign", SIGN_ARGS, SIGN),
-        ("sign_message", {"text": "I am here", "path": "m/84h/1h/0h/0/0"}, MESSAGE),
-        ("identify", {}, XPUB),
-    ],
-)
-async def test_what_a_person_is_asked_is_asked_once(op, args, command):
-    answers = {VERSION: [version()], FINGERPRINT: [MASTER], command: [INCORRECT]}
-    async with scripted(answers) as (script, endpoint), driven(endpoint) as driver:
-        with fails_with("device-fault", "0x6A80"):
-            await driver.call(op, **args)
-        assert script.count(command) == 1
-
-
-async def test_a_harmless_command_precedes_each_prompt():
-    """It takes the answer to the cut-off host's command; the signing after it starts afresh."""
-    answers = {VERSION: [version()], FINGERPRINT: [INCORRECT, MASTER], SIGN: [reply(0x6985)]}
-    async with scripted(answers) as (script, endpoint), driven(endpoint) as driver:
-        with fails_with("refused-by-person"):
-            await driver.call("sign", **SIGN_ARGS)
-    assert script.count(SIGN) == 1
-
-
-@pytest.mark.parametrize("status", [0x6901, 0x6985, 0xE000])
-async def test_a_question_of_an_earlier_host_keeps_the_device_busy(status):
-    async with scripted({VERSION: [reply(status)]}) as (_script, endpoint), driven(endpoint) as driver:
-        with fails_with("busy"):
-            await driver.call("probe")
 
 
 @pytest.mark.parametrize("status", [0x5515, 0x6511, 0x6804, 0x6982, 0x6A82, 0x6FAA])
 async def test_a_device_that_is_locked_or_asleep(status):
-    async with scripted({VERSION: [reply(status)]}) as (_script, endpoint), driven(endpoint) as driver:
+    async with answering({VERSION: [reply(status)]}) as (_script, driver):
         assert (await driver.call("probe")).obstacle == "locked"
         with fails_with("locked"):
             await driver.call("fingerprint")
@@ -113,8 +112,7 @@ async def test_a_device_that_is_locked_or_asleep(status):
 
 @pytest.mark.parametrize("number", ["1.6.5", "2.0.6"])
 async def test_an_app_that_knows_no_vaults_is_told_before_anything_is_asked(number):
-    answers = {VERSION: [version(number=number)]}
-    async with scripted(answers) as (script, endpoint), driven(endpoint) as driver:
+    async with answering({VERSION: [version(number=number)]}) as (script, driver):
         assert (await driver.call("probe")).obstacle == "unsupported"
         with fails_with("unsupported", r"update it to 2\.1 or later"):
             await driver.call("sign", **SIGN_ARGS)
@@ -133,33 +131,8 @@ async def test_an_app_that_knows_no_vaults_is_told_before_anything_is_asked(numb
     ],
 )
 async def test_s14_an_app_without_a_name_is_known_by_its_keys(network, answer, expected):
-    answers = {VERSION: [version("app")], FINGERPRINT: [MASTER], XPUB: [answer]}
-    async with scripted(answers) as (_script, endpoint), driven(endpoint, network) as driver:
+    async with answering({VERSION: [version("app")], XPUB: [answer]}, network) as (_script, driver):
         assert (await driver.call("probe")).obstacle == expected
-
-
-@pytest.mark.parametrize(
-    "junk",
-    [b"", b"\x99", b"\x40\x00" + bytes(32), b"\x41" + bytes(34), b"\xa0", b"\x10\x07", b"\x10\xff"],
-    ids=["empty", "unknown", "preimage", "leaf", "more", "short-result", "shorter-number"],
-)
-async def test_a_device_that_asks_for_what_does_not_exist(junk):
-    answers = {
-        VERSION: [version()],
-        FINGERPRINT: [MASTER],
-        SIGN: [reply(0xE000, junk)],
-        CONTINUE: [reply(0x9000)],
-    }
-    async with scripted(answers) as (_script, endpoint), driven(endpoint) as driver:
-        with fails_with("device-fault"):
-            await driver.call("sign", **SIGN_ARGS)
-
-
-async def test_a_registration_of_another_vault():
-    answers = {VERSION: [version()], FINGERPRINT: [MASTER], REGISTER: [reply(0x9000, bytes(64))]}
-    async with scripted(answers) as (_script, endpoint), driven(endpoint) as driver:
-        with fails_with("device-fault", "another vault"):
-            await driver.enrol(make_vault())
 
 
 class Unplugged:

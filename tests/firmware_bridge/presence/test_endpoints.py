@@ -30,12 +30,10 @@ def listening(family, kind, address):
         yield server
 
 
-def udp(server):
-    return Endpoint(Family.TREZOR, f"udp:127.0.0.1:{server.getsockname()[1]}")
-
-
-def tcp(server):
-    return Endpoint(Family.LEDGER, f"tcp:127.0.0.1:{server.getsockname()[1]}")
+def at(server):
+    """On this machine, whatever address it is bound to."""
+    kind = "trezor:udp" if server.type is socket.SOCK_DGRAM else "ledger:tcp"
+    return Endpoint.parse(f"{kind}:127.0.0.1:{server.getsockname()[1]}")
 
 
 async def test_a_unix_socket_is_there_while_it_is_bound_and_nothing_is_sent(folder):
@@ -55,43 +53,30 @@ async def test_a_unix_socket_is_there_while_it_is_bound_and_nothing_is_sent(fold
 
 @needs_linux
 @pytest.mark.parametrize("in_use", [False, True])
-async def test_an_emulator_is_there_while_its_port_is_bound_and_hears_nothing(in_use):
-    with listening(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)) as server:
-        endpoint = udp(server)
+@pytest.mark.parametrize(
+    ("family", "kind", "host"),
+    [
+        (socket.AF_INET, socket.SOCK_DGRAM, "127.0.0.1"),
+        (socket.AF_INET, socket.SOCK_DGRAM, "0.0.0.0"),
+        (socket.AF_INET, socket.SOCK_STREAM, "127.0.0.1"),
+        (socket.AF_INET6, socket.SOCK_STREAM, "::"),
+    ],
+)
+async def test_an_emulator_is_there_while_its_port_is_open_and_hears_nothing(family, kind, host, in_use):
+    with listening(family, kind, (host, 0)) as server:
+        endpoint = at(server)
         listing = presence.endpoint_listing([endpoint])
+        if kind is socket.SOCK_STREAM:
+            server.listen()
         assert len(await listing([endpoint] if in_use else [])) == 1
         with pytest.raises(BlockingIOError):
-            server.recv(1)
-    assert await listing([endpoint] if in_use else []) == []
-
-
-@needs_linux
-async def test_a_port_bound_on_every_address_counts():
-    with listening(socket.AF_INET, socket.SOCK_DGRAM, ("0.0.0.0", 0)) as server:
-        assert len(await presence.endpoint_listing([udp(server)])([])) == 1
-
-
-@needs_linux
-async def test_a_port_bound_for_both_kinds_of_address_counts():
-    with listening(socket.AF_INET6, socket.SOCK_STREAM, ("::", 0)) as server:
-        server.listen()
-        assert len(await presence.endpoint_listing([tcp(server)])([])) == 1
-
-
-@needs_linux
-async def test_a_tcp_emulator_is_there_while_it_listens_and_is_not_connected_to():
-    with listening(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)) as server:
-        listing = presence.endpoint_listing([tcp(server)])
-        server.listen()
-        assert len(await listing([])) == 1
-        with pytest.raises(BlockingIOError):
-            server.accept()
+            server.accept() if kind is socket.SOCK_STREAM else server.recv(1)
     assert await listing([]) == []
 
 
 async def test_a_tcp_emulator_in_use_may_have_stopped_listening():
     with listening(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)) as server:
-        endpoint = tcp(server)
+        endpoint = at(server)
     assert len(await presence.endpoint_listing([endpoint])([endpoint])) == 1
 
 
@@ -104,9 +89,9 @@ def not_linux(monkeypatch):
 @pytest.mark.usefixtures("not_linux")
 async def test_elsewhere_a_port_that_answers_something_else_is_no_trezor():
     with listening(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)) as server:
-        listing = presence.endpoint_listing([udp(server)])
+        listing = presence.endpoint_listing([at(server)])
         # One in use is not asked.
-        assert len(await listing([udp(server)])) == 1
+        assert len(await listing([at(server)])) == 1
         with pytest.raises(BlockingIOError):
             server.recv(1)
         assert await listing([]) == []
@@ -116,7 +101,7 @@ async def test_elsewhere_a_port_that_answers_something_else_is_no_trezor():
 @pytest.mark.usefixtures("not_linux")
 async def test_elsewhere_a_tcp_port_is_there_while_it_listens():
     with listening(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)) as server:
-        listing = presence.endpoint_listing([tcp(server)])
+        listing = presence.endpoint_listing([at(server)])
         assert await listing([]) == []
         server.listen()
         assert len(await listing([])) == 1
