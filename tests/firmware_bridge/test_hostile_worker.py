@@ -65,6 +65,17 @@ def heard(channel):
     return json.loads(channel.recv(size, socket.MSG_WAITALL))
 
 
+def saying(*messages):
+    """Says these once it is asked."""
+
+    def says(channel):
+        heard(channel)
+        for message in messages:
+            send(channel, **message)
+
+    return says
+
+
 @contextlib.asynccontextmanager
 async def lane_to(says, **deadlines):
     lane = Lane(
@@ -96,22 +107,15 @@ async def lane_to(says, **deadlines):
     ],
 )
 async def test_a_message_of_the_wrong_kind_ends_the_worker_and_is_an_outcome(message):
-    def says(channel):
-        heard(channel)
-        send(channel, **message)
-
-    async with lane_to(says) as lane:
+    async with lane_to(saying(message)) as lane:
         with pytest.raises(WorkerCrashed):
             await lane.call("sign", deadline=5)
         assert lane.worker_pid is None
 
 
 async def test_a_failures_words_are_one_short_line():
-    def says(channel):
-        heard(channel)
-        send(channel, type="failed", id=1, code="device-fault", detail=NASTY)
-
-    async with lane_to(says) as lane:
+    failed = {"type": "failed", "id": 1, "code": "device-fault", "detail": NASTY}
+    async with lane_to(saying(failed)) as lane:
         with pytest.raises(DeviceFault) as caught:
             await lane.call("sign", deadline=5)
     assert caught.value.detail.isprintable()
@@ -119,14 +123,12 @@ async def test_a_failures_words_are_one_short_line():
 
 
 async def test_what_is_told_of_the_progress_is_one_short_line_and_counts_something():
-    told = []
-
-    def says(channel):
-        heard(channel)
-        send(channel, type="note", id=1, step=NASTY, text=NASTY, done=-1, total=3)
-        send(channel, type="note", id=1, step="signing", text="", done=2, total=3)
-        send(channel, type="done", id=1, value=None)
-
+    told, note = [], {"type": "note", "id": 1, "total": 3}
+    says = saying(
+        {**note, "step": NASTY, "text": NASTY, "done": -1},
+        {**note, "step": "signing", "text": "", "done": 2},
+        {"type": "done", "id": 1, "value": None},
+    )
     bridge, _device, _script = await bridge_answering()
     async with lane_to(says) as lane:
         (record,) = bridge._roster.records.values()

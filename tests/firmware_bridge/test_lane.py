@@ -38,6 +38,14 @@ async def lane_to(entry=workers.scripted, deadlines=DEADLINES):
         lane.release()
 
 
+@asynccontextmanager
+async def at_work(**how):
+    """A lane whose worker has its device open, and the worker's process."""
+    async with lane_to(**how) as lane:
+        await lane.call("echo", deadline=PATIENCE)
+        yield lane, lane.worker_pid
+
+
 async def until_gone(pid):
     try:
         descriptor = os.pidfd_open(pid)
@@ -55,17 +63,13 @@ async def until_gone(pid):
 
 
 async def test_an_answer_comes_back_and_the_worker_stays():
-    async with lane_to() as lane:
+    async with at_work() as (lane, pid):
         assert await lane.call("echo", {"a": [1, "ü"]}, deadline=PATIENCE) == {"a": [1, "ü"]}
-        pid = lane.worker_pid
-        await lane.call("echo", deadline=PATIENCE)
         assert lane.worker_pid == pid
 
 
 async def test_a_hang_ends_at_the_deadline_and_the_worker_is_replaced():
-    async with lane_to() as lane:
-        await lane.call("echo", deadline=PATIENCE)
-        pid = lane.worker_pid
+    async with at_work() as (lane, pid):
         loop = asyncio.get_running_loop()
         started = loop.time()
         with pytest.raises(TimedOut):
@@ -78,8 +82,7 @@ async def test_a_hang_ends_at_the_deadline_and_the_worker_is_replaced():
 
 async def timed_out_after(op, args, **seconds):
     loop = asyncio.get_running_loop()
-    async with lane_to() as lane:
-        await lane.call("echo", deadline=5)
+    async with at_work() as (lane, _pid):
         started = loop.time()
         with pytest.raises(TimedOut):
             await lane.call(op, args, **seconds)
@@ -111,32 +114,21 @@ async def test_a_silent_probe_is_cleared_up_by_an_operation_only():
 
 
 async def test_an_answer_in_the_grace_is_an_answer():
-    async with lane_to(deadlines=PATIENT) as lane:
-        # A cancel that comes before the device is open is lost, and the grace ends in a kill.
-        await lane.call("echo", deadline=PATIENCE)
+    # A cancel that comes before the device is open is lost, and the grace ends in a kill.
+    async with at_work(deadlines=PATIENT) as (lane, _pid):
         assert await lane.call("finish_when_cancelled", deadline=0.1) == "late"
 
 
-async def test_cancel_kills_a_call_that_does_not_listen():
-    async with lane_to() as lane:
-        await lane.call("echo", deadline=PATIENCE)
-        pid = lane.worker_pid
+@pytest.mark.parametrize("who", ["cancel", "the caller"])
+async def test_a_call_that_is_given_up_and_does_not_listen_ends_the_worker(who):
+    async with at_work() as (lane, pid):
         call = asyncio.create_task(lane.call("hang", deadline=PATIENCE))
         await asyncio.sleep(0)
-        await lane.cancel()
-        with pytest.raises(Cancelled):
-            await call
-        await until_gone(pid)
-
-
-async def test_a_caller_that_is_cancelled_ends_the_worker():
-    async with lane_to() as lane:
-        await lane.call("echo", deadline=PATIENCE)
-        pid = lane.worker_pid
-        call = asyncio.create_task(lane.call("hang", deadline=PATIENCE))
-        await asyncio.sleep(0)
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
+        if who == "cancel":
+            await lane.cancel()
+        else:
+            call.cancel()
+        with pytest.raises(Cancelled if who == "cancel" else asyncio.CancelledError):
             await call
         await until_gone(pid)
         assert await lane.call("recovered", deadline=PATIENCE) is True
@@ -150,9 +142,7 @@ async def test_a_crash_is_told_and_the_next_call_works():
 
 
 async def test_an_unused_worker_is_ended():
-    async with lane_to(deadlines=Deadlines(idle=0.05)) as lane:
-        await lane.call("echo", deadline=PATIENCE)
-        pid = lane.worker_pid
+    async with at_work(deadlines=Deadlines(idle=0.05)) as (lane, pid):
         await until_gone(pid)
         assert lane.worker_pid is None
         # It ended by itself: the device needs no clean-up.
