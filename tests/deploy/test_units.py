@@ -1,4 +1,6 @@
-"""deploy/systemd: the units load, name what there is, and leave little open by systemd's own count."""
+"""deploy/systemd: the units load, and leave little open by systemd's own count. What they start and are told:
+`test_compose.py`.
+"""
 
 import re
 import shutil
@@ -6,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from custody.server.cli import app
-from custody.server.settings import CREDENTIALS_DIR, Settings
-from custody.server.web.listen import ListenAddress
 from tests.support.processes import ended
 
 ROOT = Path(__file__).parents[2]
@@ -90,24 +89,3 @@ def test_what_lets_a_devices_process_give_up_the_rest_is_allowed():
     # Namespaces stand apart: where users may make none, the unit must start without that file.
     needing = {"PrivateUsers", "PrivateTmp", "ProtectSystem", "ProtectHome", "BindPaths", "ProtectHostname"}
     assert not needing & allowed.keys()
-
-
-@pytest.mark.parametrize("name", PLATFORM)
-def test_every_command_and_option_is_one(name):
-    (start,) = settings((FOLDER / name).read_text())["ExecStart"]
-    _program, command, *rest = start.split()
-    options = {
-        option: one for one in app.commands[command].params for option in (*one.opts, *one.secondary_opts)
-    }
-    while rest:
-        option = options[rest.pop(0)]
-        if not option.is_flag:
-            ListenAddress.parse(rest.pop(0))
-
-
-def test_every_variable_and_secret_is_a_setting():
-    told = settings(HARDENING.read_text())
-    names = {pair.split("=")[0] for line in told["Environment"] for pair in line.split()}
-    assert names == {"CUSTODY_STATE", CREDENTIALS_DIR}
-    secrets = {line.split(":")[0].removeprefix("custody_") for line in told["LoadCredential"]}
-    assert secrets <= Settings.model_fields.keys()
