@@ -88,11 +88,7 @@ KEYS = st.sampled_from(
     ("amount", "label", "message", "pop", "req-pop", "req-", "req-amount", "bc", "tb", "bcrt", "sp", "x", "")
 ).flatmap(cased)
 NUMBERS = st.from_regex(r"[0-9]{0,9}(\.[0-9]{0,9})?", fullmatch=True)
-VALUES = st.one_of(
-    NUMBERS,
-    st.sampled_from((V0, V1.upper(), TESTNET, OLD)),
-    st.text(max_size=6).map(quote),
-)
+VALUES = st.one_of(NUMBERS, st.sampled_from((V0, V1.upper(), TESTNET, OLD)), st.text(max_size=6).map(quote))
 PARAMETERS = st.tuples(KEYS, st.just("=") | st.just(""), VALUES).map(
     lambda parts: parts[0] + (parts[1] and parts[1] + parts[2])
 )

@@ -18,17 +18,7 @@ from custody.server.network.watcher import Watcher
 from custody.server.store import Store
 from custody.server.store.models import CoinLockRow
 from device_simulators.seed import Seed
-from multisig import (
-    Network,
-    OutPoint,
-    Psbt,
-    Sats,
-    Transaction,
-    TxOut,
-    Vault,
-    decode_address,
-    encode_address,
-)
+from multisig import Network, OutPoint, Psbt, Sats, Transaction, TxOut, Vault, decode_address, encode_address
 from tests.support.platform import As, World, open_world, register_key, seed
 from tests.support.regtest import mine_branch, open_chain
 from tests.support.wallets import Holder, foreign_script

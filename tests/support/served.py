@@ -155,12 +155,7 @@ def make_outer(folder: Path) -> Outer:
 
 @contextmanager
 def served_daemon(
-    state: Path,
-    outer: Outer,
-    *,
-    prepared: bool = True,
-    port: int | None = None,
-    **given: Any,
+    state: Path, outer: Outer, *, prepared: bool = True, port: int | None = None, **given: Any
 ) -> Iterator[Served]:
     """A real daemon: signed in, its device registered and its vault pinned where ``prepared``."""
     state.mkdir(mode=0o700, exist_ok=True)

@@ -52,10 +52,7 @@ class Postbox:
 
 @contextmanager
 def mail_server(
-    *,
-    tls: str = "none",
-    context: ssl.SSLContext | None = None,
-    password: str | None = None,
+    *, tls: str = "none", context: ssl.SSLContext | None = None, password: str | None = None
 ) -> Iterator[Postbox]:
     """``password``: required with the user name ``custody``."""
     box = Postbox()

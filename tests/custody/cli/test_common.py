@@ -13,13 +13,7 @@ from multisig.units import MAX_MONEY
 @given(st.integers(0, MAX_MONEY))
 def test_either_unit_means_the_same(sats):
     assert btc(sats) == format_btc(Sats(sats))
-    for text in (
-        f"{btc(sats)}BTC",
-        f"{btc(sats)} btc",
-        f"{sats}sats",
-        f"{sats:,} sat",
-        f" {sats} SATS ",
-    ):
+    for text in (f"{btc(sats)}BTC", f"{btc(sats)} btc", f"{sats}sats", f"{sats:,} sat", f" {sats} SATS "):
         assert parse_amount(text) == sats
 
 

@@ -6,9 +6,7 @@ import stat
 
 from custody.cli import histories
 from custody.cli.histories import KINDS, STATES
-from custody.common.spreadsheets import (
-    COIN_COLUMNS,
-)
+from custody.common.spreadsheets import COIN_COLUMNS
 from custody.common.terminal import Exit
 from custody.schemas.history import CoinState, MovementKind
 from tests.support.custody import SHOP, ok

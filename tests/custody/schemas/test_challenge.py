@@ -5,12 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from custody.schemas.common import MAX_INT64
-from custody.schemas.keys import (
-    MAX_HOST_CHARACTERS,
-    ChallengeLine,
-    offered_digest,
-    signed_host,
-)
+from custody.schemas.keys import MAX_HOST_CHARACTERS, ChallengeLine, offered_digest, signed_host
 
 HOST = st.text("abz09.-:[]", min_size=1, max_size=MAX_HOST_CHARACTERS)
 HEX = st.text("0123456789abcdef", min_size=32, max_size=32)

@@ -83,9 +83,11 @@ def theirs(stage: Stage) -> dict[str, Any]:
         "delivery_id": does("test-webhook", webhook_id=hook)["delivery_id"],
         "uid": desk.enter("Shop", SHOP)["uid"],
         "service_account_id": made(desk.world, desk.admin, rights=["VIEW_LOGS"])[0],
-        "contract_uid": token, "call_uid": call_uid,
-        "creator_workspace_id": 1, "creator_org_uuid": 1, "org_id": 1, "org_uid": "1",
-    }  # fmt: skip
+        "contract_uid": token,
+        "call_uid": call_uid,
+        "org_uid": "1",
+    }
+    found |= dict.fromkeys(("creator_workspace_id", "creator_org_uuid", "org_id"), 1)
     does("update-second-person-rule", is_on=True, confirming_role_id=1, cooling_off_hours=0)
     raised = {"transaction_limit": "20", "cycle_period": "W", "cycle_day": 1}
     body = {**here, "vault_id": desk.vault["id"], **raised}

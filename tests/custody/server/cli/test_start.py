@@ -27,8 +27,7 @@ finally:
 
 
 @pytest.mark.parametrize(
-    "words",
-    ["--version", "--help", "serve --help", "admin --help", "admin jobs retry --help", "audit"],
+    "words", ["--version", "--help", "serve --help", "admin --help", "admin jobs retry --help", "audit"]
 )
 def test_words_about_a_command_come_without_the_server(words):
     loaded = loaded_by(*words.split())

@@ -15,15 +15,7 @@ from custody.server.console.application import ROOT, ROWS
 from custody.server.sign_in.identity_providers import CALLBACK
 from custody.server.store.models import OtpChallengeRow, SignInSessionRow
 from tests.custody.server.console.test_passkeys import HOME, URL, options, with_passkey
-from tests.support.accounts import (
-    Session,
-    enrol,
-    mailed_token,
-    request_reset,
-    reset,
-    sign_in,
-    validate,
-)
+from tests.support.accounts import Session, enrol, mailed_token, request_reset, reset, sign_in, validate
 from tests.support.authenticator import Authenticator
 from tests.support.console import SAME_SITE
 from tests.support.custody import ok, refused

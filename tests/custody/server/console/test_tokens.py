@@ -19,10 +19,8 @@ def path(here) -> str:
     return f"{here}/tokens"
 
 
-TYPED = {
-    "token_name": "Gold of the House", "ticker": "gold", "icon": "", "decimals_num": "2",
-    "total_supply": "1,000", "max_supply": "5000.50",
-}  # fmt: skip
+TYPED = {"token_name": "Gold of the House", "ticker": "gold", "icon": "", "decimals_num": "2"}
+TYPED |= {"total_supply": "1,000", "max_supply": "5000.50"}
 
 
 def test_a_token_is_made_started_and_called_in_words(desk, tokens, browse, path):

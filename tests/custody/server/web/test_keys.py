@@ -9,15 +9,7 @@ from custody.schemas.keys import ChallengeLine, offered_digest
 from custody.server.store.models import KeyAccountRow
 from multisig import Network, multisig_account_path
 from tests.support.custody import ok
-from tests.support.platform import (
-    As,
-    World,
-    key_offer,
-    plain_vault,
-    register_key,
-    seed,
-    sign_challenge,
-)
+from tests.support.platform import As, World, key_offer, plain_vault, register_key, seed, sign_challenge
 
 ALICE = "alice@example.org"
 

@@ -8,13 +8,7 @@ import pytest
 from sqlalchemy import delete, update
 
 from custody.server.audit import calls as logs
-from custody.server.rules.audit import (
-    Category,
-    ChainedRow,
-    Event,
-    restore,
-    write_csv,
-)
+from custody.server.rules.audit import Category, ChainedRow, Event, restore, write_csv
 from custody.server.rules.credentials import Caller
 from custody.server.store.models import AuditEventRow, RolePermissionRow
 from custody.server.vaults.stored import place_of

@@ -9,14 +9,7 @@ from custody.server.second_person.changes import change_expiry
 from tests.support import two_people
 from tests.support.custody import SHOP, ok, refused
 from tests.support.platform import As, plain_vault
-from tests.support.staff import (
-    add_someone,
-    change_role,
-    create_workspace,
-    remove,
-    remove_permission,
-    roles,
-)
+from tests.support.staff import add_someone, change_role, create_workspace, remove, remove_permission, roles
 from tests.support.two_people import DORA, ask, decide, rule
 
 NEEDED = "SECOND_PERSON_NEEDED"
