@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from custody.server.cli import app
 from firmware_bridge import Family
 from signerd.core.states import State
 from tests.conformance.rigs import make_rig, short_folder
 from tests.support.custody import Desk, ok, open_desk
 from tests.support.daemons import until_state
+from tests.support.operator import custody
 from tests.support.real_signer import pin, register, signer
 
 pytestmark = pytest.mark.anyio
@@ -46,11 +45,8 @@ async def test_an_auditor_is_given_what_a_device_showed_and_signed(desk: Desk, t
             (told,) = [check.sentence for check in shown.checks if check.name == "proof"]
             assert "“Audit of 2026 (block " in told
             assert "2 coins" in told
-            assert [figure.label for screen in shown.screens for figure in screen.figures] == [
-                "Message",
-                "Amount",
-                "Address",
-            ]
+            labels = [figure.label for screen in shown.screens for figure in screen.figures]
+            assert labels == ["Message", "Amount", "Address"]
             await alice.approve(psbt_id, shown.digest)
             await until_state(alice, psbt_id, State.SUBMITTED)
             desk.approve("bob", psbt_id)
@@ -58,7 +54,7 @@ async def test_an_auditor_is_given_what_a_device_showed_and_signed(desk: Desk, t
             assert (await alice.verify_audit()).fault is None
     proof = desk.admin.get("/api/v1/proof", workspace_id=desk.workspace_id, psbt_id=psbt_id)
     (tmp_path / "proof.json").write_bytes(proof.content)
-    said = CliRunner().invoke(app, ["verify-proof", str(tmp_path / "proof.json")])
+    said = custody("verify-proof", tmp_path / "proof.json")
     assert said.exit_code == 0, said.output
     assert "2 coins signed for, 0.00110000 BTC (110,000 sats)" in said.output
 

@@ -1,23 +1,22 @@
 """``custody token``: a library's work at the command line, without a platform."""
 
 import json
+from functools import partial
 
 import pytest
-from click.testing import CliRunner
 
-from custody.server.cli import app
 from multisig import Network
 from multisig.tokens import Function, TokenAmount, TokenCall, encode_payload, listed_addresses, token_script
 from multisig.tokens.machine import GENESIS_STATE, TokenBlock, TokenCells, TokenTransaction, judge_block
 from tests.multisig.tokens.samples import OWNER, bytecode
+from tests.support.operator import custody
 
 BOB = bytes.fromhex("0014") + bytes(20)
 CONTRACT = "c0" * 32
 PAID = TokenCall(contract_id=CONTRACT, function=Function.TRANSFER, amount=TokenAmount(1_250), address=BOB)
 
 
-def run(*arguments: str, given: str | None = None):
-    return CliRunner().invoke(app, ["token", *arguments], input=given)
+run = partial(custody, "token")
 
 
 @pytest.fixture
@@ -122,13 +121,13 @@ def changed(**members) -> str:
     ],
 )
 def test_a_line_that_is_no_block_is_named(lines):
-    answer = run("replay", "-", given=json.dumps(chain()[0]) + "\n" + lines)
+    answer = run("replay", "-", typed=json.dumps(chain()[0]) + "\n" + lines)
     assert answer.exit_code == 1
     assert "Line 2" in answer.stderr
 
 
 def test_blocks_out_of_order_are_refused():
     first, second, _ = (json.dumps(block) + "\n" for block in chain())
-    answer = run("replay", "-", given=second + first)
+    answer = run("replay", "-", typed=second + first)
     assert answer.exit_code == 1
     assert "comes after" in answer.stderr

@@ -4,22 +4,20 @@
 
 import csv
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 from sqlalchemy import update
 
 from custody.common.terminal import Exit
-from custody.server.cli import app
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEventRow
 from tests.support.custody import ok
+from tests.support.operator import custody
 from tests.support.platform import open_world
 
-
-def audit(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["audit", *map(str, arguments)])
+audit = partial(custody, "audit")
 
 
 @pytest.fixture
@@ -76,10 +74,8 @@ class TestVerify:
     def test_names_each_fault_and_exits_with_1(self, state: Path) -> None:
         """P42."""
         audit("checkpoint", "--state", state)
-        first = update(AuditEventRow).where(
-            AuditEventRow.chain_id == "workspace:1", AuditEventRow.position == 1
-        )
-        change(state, first.values(description="forged"))
+        own = AuditEventRow.chain_id == "workspace:1", AuditEventRow.position == 1
+        change(state, update(AuditEventRow).where(*own).values(description="forged"))
         answer = audit("verify", "--state", state)
         assert answer.exit_code == Exit.AUDIT
         assert answer.stderr == "workspace:1, row 1: the row was altered\n"
@@ -110,10 +106,7 @@ class TestExport:
             "chain_id": "workspace:1", "rows": count, "first": 1, "last": count, "gaps": 0, "confirmed": 1,
             "fault": None, "whole": True,
         }  # fmt: skip
-        assert (
-            audit("verify-export", file, "--checkpoints", state / "audit-checkpoints.jsonl").exit_code
-            == Exit.USAGE
-        )
+        assert audit("verify-export", file, *given[:2]).exit_code == Exit.USAGE
         wrong = audit("verify-export", file, *given[:3], "2" * 64)
         assert (wrong.exit_code, "not a trusted key" in wrong.stderr) == (1, True)
 

@@ -5,11 +5,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from sqlalchemy import select
 
 from custody.common.terminal import Exit
-from custody.server.cli import app
 from custody.server.jobs.outbox import BROADCAST, enqueue
 from custody.server.mail.jobs import MAIL
 from custody.server.operations.status import read_status
@@ -18,6 +17,7 @@ from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEventRow, JobRow, LeaseRow
 from tests.support.custody import Desk, ok, open_desk
 from tests.support.databases import make_sqlite
+from tests.support.operator import custody
 from tests.support.platform import START
 
 
@@ -28,7 +28,7 @@ def desk(tmp_path: Path):
 
 
 def status(tmp_path: Path, *arguments: str):
-    answer = CliRunner().invoke(app, ["status", "--state", str(tmp_path), *arguments])
+    answer = custody("status", *arguments, state=tmp_path)
     assert answer.exit_code == 0, answer.output
     return answer.stdout
 
@@ -109,7 +109,7 @@ def dead(store: Store, kind: str, subject: str = "a") -> int:
 
 
 def run(state: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ["admin", "jobs", *arguments, "--state", str(state)])
+    return custody("admin", "jobs", *arguments, state=state)
 
 
 def job(store: Store, job_id: int) -> JobRow | None:
@@ -208,6 +208,6 @@ def test_a_job_is_thrown_away_and_the_audit_log_keeps_its_name(state: Path, stor
         assert job(store, job_id) is not None
 
 
-def test_without_a_state_folder_it_says_so() -> None:
-    answer = CliRunner().invoke(app, ["admin", "jobs"], env={"CUSTODY_STATE": ""})
-    assert answer.exit_code == Exit.USAGE
+def test_without_a_state_folder_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUSTODY_STATE", raising=False)
+    assert custody("admin", "jobs").exit_code == Exit.USAGE

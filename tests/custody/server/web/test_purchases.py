@@ -7,16 +7,15 @@ from pathlib import Path
 
 import httpx
 import pytest
-from click.testing import CliRunner
 
 from custody.common.terminal import Exit
-from custody.server.cli import app
 from custody.server.errors import DatabaseUnavailable
 from custody.server.purchases import webhook_key
 from custody.server.secrets import Purpose
 from custody.server.store import Store
 from tests.support.custody import ok, refused
 from tests.support.databases import everything_stored
+from tests.support.operator import custody
 from tests.support.platform import As, World, key_offer, open_world, register_key, seed
 from tests.support.purchases import deliver, post, sign, transaction
 
@@ -131,7 +130,7 @@ class TestForged:
 class TestSecret:
     def test_is_shown_to_the_operator_and_signs(self, tmp_path: Path) -> None:
         """On the standard output alone, so that it can go from there into the provider's page (P49)."""
-        shown = CliRunner().invoke(app, ["admin", "webhook-secret", "--state", str(tmp_path / "state")])
+        shown = custody("admin", "webhook-secret", state=tmp_path / "state")
         with open_world(tmp_path / "state") as world:
             (secret,) = world.platform.services.tools.secrets.of(Purpose.PURCHASE_WEBHOOK)
             assert (shown.exit_code, shown.stdout, shown.stderr) == (0, f"{webhook_key(secret)}\n", "")
@@ -139,10 +138,9 @@ class TestSecret:
 
     def test_may_be_one_that_the_provider_issued(self, tmp_path: Path) -> None:
         key = "wk_live_0123456789abcdefghijklmnop"
-        command = ["admin", "webhook-secret", "--state", str(tmp_path / "state")]
-        taken = CliRunner().invoke(app, [*command, "--set"], input=f"{key}\n")
+        taken = custody("admin", "webhook-secret", "--set", state=tmp_path / "state", typed=f"{key}\n")
         assert (taken.exit_code, taken.stdout, taken.stderr) == (0, "", "")
-        assert CliRunner().invoke(app, command).stdout == f"{key}\n"
+        assert custody("admin", "webhook-secret", state=tmp_path / "state").stdout == f"{key}\n"
         with open_world(tmp_path / "state") as world:
             body = json.dumps({"type": "transaction_updated", "data": transaction("")}).encode()
             timestamp = str(int(world.clock.now.timestamp()))
@@ -153,8 +151,7 @@ class TestSecret:
 
     @pytest.mark.parametrize("key", ["", "short", "a" * 201, "with a space in the middle of it", "ключ" * 10])
     def test_is_refused_where_it_cannot_be_one(self, tmp_path: Path, key: str) -> None:
-        command = ["admin", "webhook-secret", "--set", "--state", str(tmp_path / "state")]
-        answer = CliRunner().invoke(app, command, input=f"{key}\n")
+        answer = custody("admin", "webhook-secret", "--set", state=tmp_path / "state", typed=f"{key}\n")
         assert answer.exit_code == Exit.USAGE
         assert "That is not a key" in answer.stderr
 
