@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from custody.common.terminal import Exit
 from signerd.cli import main
 from signerd.hwi import program as hwi
 
@@ -52,8 +53,11 @@ def ended(program: Callable[[], object], *given: str, typed: str = "") -> Ended:
     return Ended(status, out.getvalue(), err.getvalue())
 
 
-def signerd(*arguments: str, state: Path | None = None, typed: str = "") -> Ended:
-    return ended(main, "signerd", *(["--state", str(state)] if state else []), *arguments, typed=typed)
+def signerd(*arguments: str, state: Path | None = None, typed: str = "", ends: int = Exit.OK) -> Ended:
+    """``ends``: the status with which it must end."""
+    done = ended(main, "signerd", *(["--state", str(state)] if state else []), *arguments, typed=typed)
+    assert done.status == ends, (arguments, done)
+    return done
 
 
 def signerd_hwi(*arguments: str, state: Path, typed: str = "") -> Ended:

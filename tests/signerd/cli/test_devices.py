@@ -19,7 +19,6 @@ def test_s22_a_device_is_listed_with_its_state_its_fingerprint_and_advice(new_de
     proves which.
     """
     ended = signerd("devices", state=new_desk.state)
-    assert ended.status == Exit.OK
     for part in (str(ALICE.fingerprint), "ready", "emulator"):
         assert part in ended.out
     assert "virtual" not in ended.out
@@ -30,8 +29,7 @@ def test_s22_a_device_is_listed_with_its_state_its_fingerprint_and_advice(new_de
     new_desk.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
     assert "Unlock it with its PIN." in signerd("devices", state=new_desk.state).out
     outer.bridge.emulator, outer.bridge.firmware = False, "2.5.0"
-    ended = signerd("devices", state=new_desk.state)
-    assert "STOP USING IT: TREZOR-2.5.1-REPLACEMENT," in ended.out
+    assert "STOP USING IT: TREZOR-2.5.1-REPLACEMENT," in signerd("devices", state=new_desk.state).out
     [device] = signerd("devices", "--json", state=new_desk.state).json
     assert device["firmware"] == "2.5.0"
     assert "TREZOR-2.5.1-REPLACEMENT" in [flaw["id"] for flaw in device["advisories"]]
@@ -39,8 +37,7 @@ def test_s22_a_device_is_listed_with_its_state_its_fingerprint_and_advice(new_de
 
 def test_s20_s22_registering_says_what_is_known_of_the_firmware_before_it_asks(new_desk, outer):
     outer.bridge.emulator, outer.bridge.firmware = False, "2.5.0"
-    ended = signerd("register", state=new_desk.state, typed="n\n")
-    assert ended.status == Exit.DECLINED
+    ended = signerd("register", state=new_desk.state, typed="n\n", ends=Exit.DECLINED)
     told = ended.out.partition("Is this your device's fingerprint")[0]
     assert "STOP USING IT  TREZOR-2.5.1-REPLACEMENT" in told
     assert "Update to at least 2.5.1." in told
@@ -50,7 +47,6 @@ def test_s20_s22_registering_says_what_is_known_of_the_firmware_before_it_asks(n
 
 def test_register_shows_fingerprint_and_paths_asks_and_registers(new_desk, outer):
     ended = signerd("register", state=new_desk.state, typed="y\n")
-    assert ended.status == Exit.OK
     assert f"Master fingerprint  {ALICE.fingerprint}" in ended.out
     for account in range(8):
         assert f"m/48h/1h/{account}h/2h" in ended.out
@@ -62,15 +58,13 @@ def test_register_shows_fingerprint_and_paths_asks_and_registers(new_desk, outer
 
 
 def test_the_same_key_again_is_no_mistake_and_another_active_one_is(new_desk, outer):
-    assert signerd("register", "--yes", state=new_desk.state).status == Exit.OK
-    assert signerd("register", "--yes", state=new_desk.state).status == Exit.OK
+    signerd("register", "--yes", state=new_desk.state)
+    signerd("register", "--yes", state=new_desk.state)
     outer.platform.keys[0]["MasterFingerprint"] = {"String": "00000000", "Valid": True}
-    refused = signerd("register", "--yes", "--json", state=new_desk.state)
-    assert refused.status == Exit.PLATFORM
+    refused = signerd("register", "--yes", "--json", state=new_desk.state, ends=Exit.PLATFORM)
     assert refused.error["code"] == "platform-refused"
     assert "--replace" in refused.error["hint"]
     replaced = signerd("register", "--yes", "--replace", state=new_desk.state)
-    assert replaced.status == Exit.OK
     assert "takes the place of the one that is registered" in replaced.out
 
 
@@ -100,6 +94,6 @@ def test_a_virtual_device_runs_as_a_program_and_keeps_its_seed(family, listen):
 def test_demo_says_before_it_starts_anything_how_to_get_the_platform(monkeypatch):
     """The Debian package has none."""
     monkeypatch.setattr(devices, "find_spec", lambda name: None)
-    done = signerd("demo", "--auto")
-    assert (done.status, done.out) == (1, "")
+    done = signerd("demo", "--auto", ends=1)
+    assert done.out == ""
     assert "Run: pipx install 'signerd[desktop,server]' && ~/.local/bin/signerd demo" in done.err

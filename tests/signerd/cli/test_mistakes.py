@@ -29,9 +29,9 @@ class Place:
     served: object
     folder: object
 
-    def run(self, line: str) -> Ended:
+    def run(self, line: str, status: Exit) -> Ended:
         words = [word.format(folder=self.folder) for word in line.split()]
-        return signerd(*words, state=self.served.state)
+        return signerd(*words, state=self.served.state, ends=status)
 
 
 @pytest.fixture(scope="module")
@@ -134,9 +134,8 @@ NOT_THERE = "cannot be read: No such file or directory."
     ],
 )
 def test_a_mistake_is_told_with_what_to_do(place, line, status, said):
-    ended = place.run(line)
+    ended = place.run(line, status)
     told = " ".join(ended.err.split()) or " ".join(ended.out.split())
-    assert ended.status == status
     assert said in told
     assert is_tame(ended.err)
     assert FOREIGN.search(ended.out + ended.err) is None
@@ -161,8 +160,7 @@ def test_a_mistake_is_told_with_what_to_do(place, line, status, said):
 )
 def test_a_first_sign_in_is_refused_by_the_option_that_is_wrong(tmp_path, options, said):
     words = [word.replace("_SP_", " ") for word in options.split()]
-    ended = signerd("login", "--network", "regtest", *words, state=tmp_path / "s", typed="a\nb\n")
-    assert ended.status == STATE
+    ended = signerd("login", "--network", "regtest", *words, state=tmp_path / "s", typed="a\nb\n", ends=STATE)
     assert said in " ".join(ended.err.split())
     assert FOREIGN.search(ended.err) is None
     assert "config.toml" not in ended.err

@@ -117,18 +117,17 @@ def test_with_yes_no_person_looks_so_the_id_must_be_complete_and_no_name_of_the_
     desk.outer.platform.proposals["acme"] = snapshot_of(spend_of((3,), (("mallory", 30_000),)), "acme")
     desk.until(lambda: len(tuple(desk.service.journal.records())) == 3)
     for words, told in (("8bdd", "named by its whole id"), ("acme", "'acme' is an id and your own name")):
-        refused = signerd("approve", words, "--yes", state=desk.state)
-        assert (refused.status, refused.out) == (Exit.USAGE, "")
+        refused = signerd("approve", words, "--yes", state=desk.state, ends=Exit.USAGE)
+        assert refused.out == ""
         assert told in " ".join(refused.err.split())
     # Without it the whole id means itself, and is shown.
     assert signerd("show", "acme", state=desk.state).out.startswith("Pay 0.0003 BTC to ")
-    assert signerd("approve", "8bdd1234", "--yes", state=desk.state).status == Exit.OK
+    signerd("approve", "8bdd1234", "--yes", state=desk.state)
 
 
 def test_a_vault_is_named_and_its_id_and_code_are_said_and_pinning_asks_for_the_code_all_the_same(desk):
     named_so = signerd("addresses", "treasury", state=desk.state)
     assert named_so.err == f"'treasury' is the vault {VAULT_ID}: 'Treasury', verification code {CODE}\n"
     assert named_so.out == signerd("addresses", VAULT_ID, state=desk.state).out
-    wrong = signerd("unpin", "Treasury", state=desk.state, typed="AAAA-BBBB\n")
-    assert wrong.status == Exit.NOT_DECIDED
-    assert signerd("addresses", "Hot", state=desk.state).status == Exit.NOT_DECIDED
+    signerd("unpin", "Treasury", state=desk.state, typed="AAAA-BBBB\n", ends=Exit.NOT_DECIDED)
+    signerd("addresses", "Hot", state=desk.state, ends=Exit.NOT_DECIDED)

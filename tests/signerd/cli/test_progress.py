@@ -83,14 +83,12 @@ def outer(outer):
 
 
 def test_l10_what_was_typed_is_neither_shown_nor_sent_where_it_cannot_be_a_place(desk):
-    assert signerd("devices", "unlock", state=desk.state).status == Exit.USAGE, "nobody is there to answer"
-    gave_up = signerd("devices", "unlock", state=desk.state, typed="a\nb\nc\n")
-    assert gave_up.status == Exit.USAGE
-    wrong = signerd("devices", "unlock", "--json", state=desk.state, typed="1111\n")
-    assert (wrong.status, wrong.error["code"]) == (Exit.DEVICE, "device-failed")
+    signerd("devices", "unlock", state=desk.state, ends=Exit.USAGE)  # nobody is there to answer
+    signerd("devices", "unlock", state=desk.state, typed="a\nb\nc\n", ends=Exit.USAGE)
+    wrong = signerd("devices", "unlock", "--json", state=desk.state, typed="1111\n", ends=Exit.DEVICE)
+    assert wrong.error["code"] == "device-failed"
     assert "wrong" in wrong.error["sentence"]
     ended = signerd("devices", "unlock", state=desk.state, typed=f"12a4\n0\n{PIN}\n")
-    assert ended.status == Exit.OK
     assert "7 8 9\n      4 5 6\n      1 2 3" in ended.out
     assert f"Unlocked. Its fingerprint is {ALICE.fingerprint}." in ended.out
     assert "THIS IS NOT" not in ended.out
@@ -102,6 +100,5 @@ def test_another_passphrase_opens_another_wallet_and_that_is_said(desk, outer):
     outer.bridge.secrets = {Question.PASSPHRASE: "horse"}
     outer.bridge.signer = BOB
     ended = signerd("devices", "unlock", state=desk.state, typed="horse\n")
-    assert ended.status == Exit.OK
     assert "Every passphrase opens a wallet of its own" in ended.out
     assert f"THIS IS NOT the key that is registered here ({ALICE.fingerprint})" in ended.out

@@ -84,9 +84,7 @@ def test_l8_what_the_platform_writes_cannot_touch_the_terminal(desk, outer):
 
 def test_approve_shows_asks_and_follows_the_device_to_the_platform(desk, outer):
     ended = signerd("approve", "p-1", state=desk.state, typed="y\n")
-    assert ended.status == Exit.OK
-    show = signerd("show", "p-1", state=desk.state).out
-    assert show.splitlines()[0] in ended.out
+    assert signerd("show", "p-1", state=desk.state).out.splitlines()[0] in ended.out
     assert "Where the money goes" in ended.out
     assert "Confirm the transaction." in ended.out
     assert "the platform has your signature" in ended.out
@@ -96,10 +94,9 @@ def test_approve_shows_asks_and_follows_the_device_to_the_platform(desk, outer):
 
 def test_anything_but_yes_approves_nothing(desk, outer):
     for typed in ("n\n", "\n", "maybe\n", "Y E S\n"):
-        ended = signerd("approve", "p-1", state=desk.state, typed=typed)
-        assert ended.status == Exit.DECLINED
+        ended = signerd("approve", "p-1", state=desk.state, typed=typed, ends=Exit.DECLINED)
         assert "Nothing was approved" in ended.out
-    assert signerd("approve", "p-1", state=desk.state).status == Exit.USAGE, "nobody is there"
+    signerd("approve", "p-1", state=desk.state, ends=Exit.USAGE)  # nobody is there
     assert shown(desk.state).state == "waiting-for-person"
     assert outer.bridge.asked == 0
 
@@ -112,8 +109,7 @@ def test_s24_the_yes_is_to_what_was_shown_and_to_nothing_else(desk, outer):
         return (await real(psbt_id, by)).model_copy(update=before.pop() if before else {})
 
     desk.service.proposal = as_it_was
-    ended = signerd("approve", "p-1", "--yes", state=desk.state)
-    assert ended.status == Exit.NOT_DECIDED
+    ended = signerd("approve", "p-1", "--yes", state=desk.state, ends=Exit.NOT_DECIDED)
     assert "not what the proposal shows now" in ended.err
     assert outer.bridge.asked == 0
 
@@ -123,27 +119,27 @@ def test_s25_a_warning_that_holds_must_be_named(desk, outer):
     outer.platform.proposals = {f"b-{n}": snapshot_of(bill(n), f"b-{n}") for n in (1, 2, 3)}
     for psbt_id in outer.platform.proposals:
         await_proposal(desk, psbt_id)
-    assert signerd("approve", "b-1", "--yes", state=desk.state).status == Exit.OK
+    signerd("approve", "b-1", "--yes", state=desk.state)
     [name] = shown(desk.state, "b-2").to_acknowledge
     assert f"held until you name these warnings: {name}" in signerd("show", "b-2", state=desk.state).out
-    unnamed = signerd("approve", "b-2", "--yes", state=desk.state)
-    assert unnamed.status == Exit.NOT_DECIDED
-    assert name in unnamed.err
-    misspelt = signerd("approve", "b-2", state=desk.state, typed="yes\ny\n")
-    assert misspelt.status == Exit.NOT_DECIDED
+    assert name in signerd("approve", "b-2", "--yes", state=desk.state, ends=Exit.NOT_DECIDED).err
+    signerd("approve", "b-2", state=desk.state, typed="yes\ny\n", ends=Exit.NOT_DECIDED)
     unknown = signerd(
-        "approve", "b-2", "--acknowledge", f"{name}x", "--acknowledge", name, "--yes", state=desk.state
+        "approve",
+        "b-2",
+        "--acknowledge",
+        f"{name}x",
+        "--acknowledge",
+        name,
+        "--yes",
+        state=desk.state,
+        ends=Exit.USAGE,
     )
-    assert (unknown.status, f"no check of this proposal has the name {name}x" in unknown.err) == (
-        Exit.USAGE,
-        True,
-    )
+    assert f"no check of this proposal has the name {name}x" in unknown.err
     assert outer.bridge.asked == 1
-    typed = signerd("approve", "b-2", state=desk.state, typed=f"{name}\ny\n")
-    assert typed.status == Exit.OK
+    signerd("approve", "b-2", state=desk.state, typed=f"{name}\ny\n")
     assert outer.bridge.asked == 2
-    named = signerd("approve", "b-3", "--acknowledge", "paid-twice", "--yes", state=desk.state)
-    assert named.status == Exit.OK
+    signerd("approve", "b-3", "--acknowledge", "paid-twice", "--yes", state=desk.state)
 
 
 def hold(outer) -> None:
@@ -164,17 +160,13 @@ def test_ctrl_c_while_the_device_waits_leaves_the_approval_which_is_followed_wit
         return following(*args)
 
     monkeypatch.setattr("signerd.cli.proposals.until_decided", interrupt)
-    ended = signerd("approve", "p-1", "--yes", state=desk.state)
-    assert ended.status == Exit.INTERRUPTED
+    ended = signerd("approve", "p-1", "--yes", state=desk.state, ends=Exit.INTERRUPTED)
     assert "Your approval stands" in ended.err
     desk.until(lambda: outer.bridge.asked == 1)
-    declined = signerd("reject", "p-1", state=desk.state)
-    assert declined.status == Exit.NOT_DECIDED
+    declined = signerd("reject", "p-1", state=desk.state, ends=Exit.NOT_DECIDED)
     assert ("Say no on the device." in declined.err, declined.out) == (True, ""), "it asks nothing first"
     monkeypatch.setattr("signerd.cli.proposals.until_decided", pressed)
-    ended = signerd("approve", "p-1", state=desk.state)
-    assert ended.status == Exit.OK
-    assert "the platform has your signature" in ended.out
+    assert "the platform has your signature" in signerd("approve", "p-1", state=desk.state).out
     assert outer.bridge.asked == len(outer.platform.signatures("p-1")) == 1
 
 
@@ -182,12 +174,10 @@ def test_ctrl_c_while_the_device_waits_leaves_the_approval_which_is_followed_wit
 
 
 def test_l17_reject_asks_and_tells_the_platform_why(desk, outer):
-    ended = signerd("reject", "p-1", state=desk.state, typed="n\n")
-    assert ended.status == Exit.DECLINED
+    ended = signerd("reject", "p-1", state=desk.state, typed="n\n", ends=Exit.DECLINED)
     assert ended.out.endswith("Nothing was declined.\n")
     assert shown(desk.state).state == "waiting-for-person"
     ended = signerd("reject", "p-1", "--reason", "who is this for?", state=desk.state, typed="y\n")
-    assert ended.status == Exit.OK
     assert ended.out.endswith("Proposal p-1: declined: who is this for?\n")
     desk.until(lambda: bool(outer.platform.told()))
     assert [(t["decision"], t["reason"]) for t in outer.platform.told()] == [("reject", "who is this for?")]

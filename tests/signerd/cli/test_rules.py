@@ -25,5 +25,4 @@ def test_the_rules_that_count_are_shown(prepared):
         ("rule-vault-ask-always", VAULT_ID),
     ]
     (state / "config.toml").unlink()
-    ended = signerd("rules", "show", "--json", state=state)
-    assert (ended.status, ended.error["code"]) == (Exit.STATE, "config-missing")
+    assert signerd("rules", "show", "--json", state=state, ends=Exit.STATE).error["code"] == "config-missing"

@@ -68,7 +68,6 @@ def test_what_is_needed_is_looked_at_then_the_person_is_asked_and_told_what_come
     device = "trezor:udp:127.0.0.1:21324"
     more = ["--device", device, "--label", LABEL]
     ended = signerd("setup", *options(url), *more, state=state, typed=CREDENTIALS)
-    assert ended.status == Exit.OK, ended.err
     for name in ("libraries", "permissions", "secrets", "platform", "clock"):
         assert f" {name} " in ended.out
     assert f"Signed in as {EMAIL}" in ended.out
@@ -81,7 +80,7 @@ def test_what_is_needed_is_looked_at_then_the_person_is_asked_and_told_what_come
 
 def test_without_an_address_it_is_asked_for_and_later_not_again(state, outer, url):
     first = ["--network", "regtest", "--secrets", "file"]
-    assert signerd("setup", *first, state=state, typed=f"{url}\n{CREDENTIALS}").status == Exit.OK
+    signerd("setup", *first, state=state, typed=f"{url}\n{CREDENTIALS}")
     assert load_config(state / "config.toml").platform.url == url
     assert signerd("setup", "--json", state=state, typed=CREDENTIALS).json["email"] == EMAIL
 
@@ -98,8 +97,7 @@ def test_with_trouble_nothing_is_asked_and_nothing_is_written(
     state, outer, url, monkeypatch, where, secrets, told, status
 ):
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
-    ended = signerd("setup", *options(where or url, secrets), state=state, typed="")
-    assert ended.status == status
+    ended = signerd("setup", *options(where or url, secrets), state=state, typed="", ends=status)
     assert told in ended.out
     assert "Nothing was asked" in ended.out
     assert outer.platform.requests == []
@@ -110,29 +108,28 @@ def test_with_trouble_nothing_is_asked_and_nothing_is_written(
 def test_a_wrong_code_is_asked_for_again_and_a_failure_leaves_nothing(state, outer, url, command):
     outer.platform.two_factor = True
     wrong = signerd(
-        command, *options(url), state=state, typed=f"{CREDENTIALS}000000\n111111\n222222\n{OTP}\n"
+        command,
+        *options(url),
+        state=state,
+        typed=f"{CREDENTIALS}000000\n111111\n222222\n{OTP}\n",
+        ends=Exit.SIGNED_OUT,
     )
-    assert wrong.status == Exit.SIGNED_OUT
     assert wrong.err.count("OTP_INVALID") == 3
     # A folder with a journal is one that no backup is restored to.
     names = ("config.toml", "journal.sqlite3", "journal.born")
     assert not [name for name in names if (state / name).exists()]
     typed = f"phrase\n{EMAIL}\nwrong\n{EMAIL}\n{PASSWORD}\n000000\n{OTP}\n"
-    right = signerd(command, *options(url), state=state, typed=typed)
-    assert right.status == Exit.OK, right.err
-    assert right.err.count("Once more, with both:") == 1
+    assert signerd(command, *options(url), state=state, typed=typed).err.count("Once more, with both:") == 1
     assert [path for _verb, path in outer.platform.requests].count("/auth/login") == 3
 
 
 def test_what_is_given_later_without_the_platform_is_refused_in_words_where_it_differs(state, outer, url):
-    assert signerd("login", *options(url), state=state, typed=CREDENTIALS).status == Exit.OK
+    signerd("login", *options(url), state=state, typed=CREDENTIALS)
     outer.platform.requests.clear()
     for command, name, given, told in (
         ("login", "--secrets", "keyring", "has for --secrets: file, and not keyring"),
         ("setup", "--label", "Desk", "has for --label: signing device, and not Desk"),
         ("setup", "--network", "signet", "has for --network: regtest, and not signet"),
     ):
-        ended = signerd(command, name, given, state=state, typed=CREDENTIALS)
-        assert ended.status == Exit.STATE
-        assert told in ended.err
+        assert told in signerd(command, name, given, state=state, typed=CREDENTIALS, ends=Exit.STATE).err
     assert outer.platform.requests == []
