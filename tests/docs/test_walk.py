@@ -27,8 +27,8 @@ LEFT_OUT = {
     "signerd approve ID --acknowledge paid-twice": "nothing came before: tests/signerd/cli/test_proposals.py",
     "signerd reject ID": "it was approved before: tests/signerd/cli/test_proposals.py",
     "signerd restore": "into a folder without a daemon: tests/signerd/cli/test_backup.py",
-    "signerd login": "asks for a password: tests/signerd/cli/test_account.py",
-    "signerd completion": "writes a file: tests/signerd/cli/test_documented.py",
+    "signerd login": "asks for a password: tests/signerd/cli/test_setup.py",
+    "signerd completion": "writes a file: tests/signerd/cli/test_program.py",
     "signerd run": "is the daemon that all of this asks",
 }
 CONFIG = 'network = "regtest"\n[platform]\nurl = "http://127.0.0.1:9"\n'

@@ -2,21 +2,28 @@
 before, that are replaced.
 """
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from firmware_bridge import Family
 from multisig import Network, multisig_account_path
+from signerd.backup.container import Backup, unpack
+from signerd.backup.restoring import restore
+from signerd.backup.writing import make_backup
+from signerd.core.audit import first_fault
 from signerd.core.keys import ALL_ACCOUNTS, FEW_ACCOUNTS
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
 from signerd.daemon.vaults import vaults
-from signerd.errors import NeedsAcknowledgement, PlatformRefused
+from signerd.errors import NeedsAcknowledgement, NotCaughtUp, PlatformRefused
+from signerd.journal.chain import utc_now
 from tests.conformance.rigs import make_rig, short_folder
+from tests.support.backups import CONFIG
 from tests.support.custody import Desk, ok, open_organisation, refused
-from tests.support.daemons import MemoryStore, until_state
+from tests.support.daemons import MemoryStore, until, until_state
 from tests.support.platform import register_key, seed
 from tests.support.real_signer import pin, register, signer
 
@@ -188,3 +195,69 @@ async def test_a_devices_key_is_replaced_and_the_former_one_comes_back(desk: Des
             await until_state(alice, leaving, State.QUARANTINED)
             await until_state(alice, moving, State.SUBMITTED, State.BROADCAST)
             assert (await alice.verify_audit()).fault is None
+
+
+@pytest.fixture
+def folder():
+    with short_folder() as name:
+        yield Path(name)
+
+
+@asynccontextmanager
+async def alice_at(desk: Desk, folder: Path, at: str, **options: bool) -> AsyncIterator[Daemon]:
+    rig = make_rig(Family.TREZOR, folder, seed=desk.devices["alice"])
+    async with signer(desk, "alice", rig, folder, at=at, **options) as daemon:
+        yield daemon
+
+
+async def pinned(desk: Desk, alice: Daemon) -> None:
+    await register(alice)
+    desk.vault = ok(desk.create_vault(signers=[desk.user_ids[name] for name in ("alice", "carol")]))
+    await pin(alice, desk.vault["id"])
+    for _ in range(3):
+        desk.deposit(50_000_000)
+
+
+def backup_of(state: Path) -> Backup:
+    (state / "config.toml").write_text(CONFIG)
+    return unpack(make_backup(state, utc_now())[1])
+
+
+async def sign(daemon: Daemon, psbt_id: str) -> None:
+    await until_state(daemon, psbt_id, State.WAITING_PERSON)
+    shown = await daemon.proposal(psbt_id)
+    await daemon.approve(psbt_id, shown.digest, frozenset(shown.to_acknowledge))
+    await until_state(daemon, psbt_id, State.SUBMITTED)
+
+
+async def test_the_second_payment_is_held_by_what_was_signed_after_the_backup(desk, folder):
+    async with alice_at(desk, folder, "alice") as alice:
+        await pinned(desk, alice)
+        waiting = ok(desk.propose(PAID + 1))["psbt_id"]
+        await until_state(alice, waiting, State.WAITING_PERSON)
+        old = backup_of(folder / "alice")
+        # One that the backup knows as waiting, and one that it never saw.
+        await sign(alice, waiting)
+        unseen = ok(desk.propose(PAID))["psbt_id"]
+        await sign(alice, unseen)
+
+    assert restore(old, folder / "new", lambda _found: True)
+    async with alice_at(desk, folder, "new", signs_in=False) as restored:
+        shown = await restored.proposal(waiting)
+        with pytest.raises(NotCaughtUp):
+            await restored.approve(waiting, shown.digest)
+        assert any("Restored from the backup" in note for note in (await restored.status()).notes)
+    async with alice_at(desk, folder, "new") as restored:
+        await until(lambda: not restored.journal.behind())
+        for psbt_id in (waiting, unseen):
+            assert restored.journal.record(psbt_id).state is State.SUBMITTED
+        again = ok(desk.propose(PAID))["psbt_id"]
+        await until_state(restored, again, State.WAITING_PERSON)
+        shown = await restored.proposal(again)
+        assert "paid-twice" in shown.to_acknowledge
+        with pytest.raises(NeedsAcknowledgement):
+            await restored.approve(again, shown.digest)
+        assert {spent.psbt_id for spent in restored.journal.spent()} == {waiting, unseen}
+        assert first_fault(restored.journal.audit()) is None
+        signers = desk.proposal(unseen)["signers"]
+        assert [signer["is_signed"] for signer in signers].count(True) == 1

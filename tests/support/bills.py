@@ -1,12 +1,9 @@
 """PSBTs that an app hands over: payments of the pinned vault's or the profile's coins without a proposal."""
 
-from multisig import ChangeTo, Policy, Profile, Psbt, build_psbt, profile_account_path, sats
-from signerd.core.values import OwnKey
-from tests.support.desk import NETWORK, VAULT
-from tests.support.wallets import ALICE, fund, pay
+from multisig import ChangeTo, Policy, Psbt, build_psbt, sats
+from tests.support.desk import VAULT
+from tests.support.wallets import fund, pay
 
-PROFILE = Profile(NETWORK, ALICE.origin_key(profile_account_path(NETWORK)))
-PROFILE_KEY = OwnKey(PROFILE.key, "profile", 0)
 COIN, FEE = 100_000, 1_000
 
 

@@ -20,7 +20,7 @@ from signerd.daemon.runner import KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS
 from signerd.daemon.service import Daemon
 from signerd.journal import Journal, held
 from signerd.runtime import FaultPoint, no_fault
-from tests.support.desk import CLAIM, NETWORK, VAULT_ID, make_pin, own_keys, snapshot_of, spend
+from tests.support.desk import CLAIM, NETWORK, PROFILE_KEY, VAULT_ID, make_pin, own_keys, snapshot_of, spend
 from tests.support.fake_platform import EMAIL, PASSWORD, URL, FakePlatform
 from tests.support.patience import PATIENCE
 
@@ -66,9 +66,9 @@ async def unhurried_sleep(seconds: float) -> None:
 
 
 def prepare(state: Path) -> None:
-    """A state folder with a registered key and a pinned vault."""
+    """A state folder with a registered device, two accounts and the profile, and a pinned vault."""
     with Journal(state, network=NETWORK, limits=SigningLimits()) as journal:
-        journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
+        journal.add_own_keys((*own_keys(), PROFILE_KEY), "key-1", Note("registered", "key-1"))
         journal.learn(CLAIM)
         journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
 

@@ -21,6 +21,8 @@ from tests.support.wallets import ALICE, Signer, make_spend, make_vault
 VAULT = make_vault()
 VAULT_ID = "vault-1"
 NETWORK = Network.REGTEST
+PROFILE = ALICE.profile(NETWORK)
+PROFILE_KEY = OwnKey(PROFILE.key, "profile", 0)
 # A device that shows every token's data in full.
 SCREEN = ModelScreen("Ledger 2.4.6", 80)
 # All that the platform says about it.

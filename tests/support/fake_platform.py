@@ -32,6 +32,12 @@ NONE = {"String": "", "Valid": False}
 Hook = Callable[[httpx.Request], httpx.Response | None]
 
 
+def is_whole_list(request: httpx.Request) -> bool:
+    """Whether it asks for everybody's proposals, not for what awaits this signer nor for one by its id."""
+    is_list = (request.method, request.url.path) == ("GET", "/api/v1/psbt")
+    return is_list and not {"awaiting", "psbt_id"} & set(request.url.params)
+
+
 def problem(status: int, code: str, detail: str = "no", trace: str = "t") -> httpx.Response:
     body = {"title": "No", "status": status, "detail": detail, "code": code, "trace_id": trace}
     return httpx.Response(status, json=body)

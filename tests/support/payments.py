@@ -19,13 +19,21 @@ from multisig import (
     encode_address,
     inspect,
     op_return_script,
-    profile_account_path,
     sats,
 )
 from signerd.core.states import State
-from signerd.core.values import Neighbour, OwnKey, ReviewContext, Snapshot
-from tests.support.desk import NETWORK, VAULT, neighbour, own_keys, review_context, snapshot_of
-from tests.support.wallets import ALICE, Signer, fund, pay
+from signerd.core.values import Neighbour, ReviewContext, Snapshot
+from tests.support.desk import (
+    NETWORK,
+    PROFILE,
+    PROFILE_KEY,
+    VAULT,
+    neighbour,
+    own_keys,
+    review_context,
+    snapshot_of,
+)
+from tests.support.wallets import ALICE, fund, pay
 
 COIN = 100_000
 SIGNED_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -72,16 +80,10 @@ def neighbour_of(
 
 # --- forwards -----------------------------------------------------------------------------------------------
 
-PROFILE = ALICE.profile(NETWORK)
-
-
-def profile_key(signer: Signer = ALICE) -> OwnKey:
-    return OwnKey(signer.origin_key(profile_account_path(NETWORK), NETWORK), "profile", 0)
-
 
 def with_profile(**changes: object) -> ReviewContext:
     """Alice's desk with a registered profile."""
-    return replace(review_context(own_keys=(*own_keys(), profile_key())), **changes)
+    return replace(review_context(own_keys=(*own_keys(), PROFILE_KEY)), **changes)
 
 
 def forward_psbt(

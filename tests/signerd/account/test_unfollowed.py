@@ -3,26 +3,33 @@ else (S27).
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
+from signerd.account.others import CAUGHT_UP, OthersProposals
+from signerd.account.platform import PlatformPage
+from signerd.account.wire import Listed, PlatformWorkspace, UnreadableEntry
+from signerd.core.audit import Note
+from signerd.core.events import Notify
 from signerd.core.states import State
+from signerd.core.values import Pin, Snapshot, VaultClaim
 from signerd.daemon import vaults
 from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement
 from signerd.journal import quota
+from tests.signerd.journal.test_journal import NOW, open_one, prepared
 from tests.support.daemons import approve, daemon_at, submits, until, until_state
-from tests.support.desk import VAULT, VAULT_ID, reviewed
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, reviewed, signed_by
 from tests.support.fake_bridge import FakeBridge
-from tests.support.fake_platform import FakePlatform, problem
-from tests.support.payments import shop
+from tests.support.fake_platform import FakePlatform, is_whole_list, problem
+from tests.support.payments import SHOP, shop, spend_of
+from tests.support.wallets import ALICE, make_vault
 
 pytestmark = pytest.mark.anyio
-LIST = "/api/v1/psbt"
 ASKED = shop((2,), psbt_id="p-2")
 PAID = shop(status=ProposalStatus.CONFIRMED, collected=2)
 
@@ -33,16 +40,12 @@ def platform(tmp_path: Path) -> FakePlatform:
     return FakePlatform(tmp_path, {"p-1": PAID, "p-2": ASKED})
 
 
-def whole_list(request: httpx.Request) -> bool:
-    return request.url.path == LIST and not {"awaiting", "psbt_id"} & set(request.url.params)
-
-
 def watched(platform: FakePlatform) -> list[str | None]:
     """From where on the whole list is asked for, each time."""
     asked: list[str | None] = []
 
     def hook(request: httpx.Request) -> httpx.Response | None:
-        if whole_list(request) and "authorization" in request.headers:
+        if is_whole_list(request) and "authorization" in request.headers:
             asked.append(request.url.params.get("after"))
         return None
 
@@ -169,7 +172,7 @@ async def test_f_an_endless_list_keeps_no_proposal_waiting(prepared, platform, m
     shape = platform._shape(PAID)
 
     def endless(request: httpx.Request) -> httpx.Response | None:
-        if not whole_list(request):
+        if not is_whole_list(request):
             return None
         first = int(request.url.params.get("after", "q-0").removeprefix("q-")) + 1
         return httpx.Response(200, json=[{**shape, "psbt_id": f"q-{n}"} for n in range(first, first + 20)])
@@ -196,7 +199,7 @@ ANSWERS: dict[str, Callable[[httpx.Request], httpx.Response]] = {
 
 @pytest.mark.parametrize("answer", ANSWERS)
 async def test_f_a_whole_list_that_cannot_be_read_is_told_and_stops_nothing(prepared, platform, answer):
-    platform.after = lambda request: ANSWERS[answer](request) if whole_list(request) else None
+    platform.after = lambda request: ANSWERS[answer](request) if is_whole_list(request) else None
     async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         assert await held(daemon) == set()
         await until(lambda: any("is left out" in line for line in daemon.troubles.sentences()))
@@ -222,3 +225,98 @@ async def test_s27_copies_of_the_proposal_itself_push_nothing_out_of_what_is_com
         assert await held(daemon) == {"signed-by-others"}
         await until(lambda: daemon.journal._row("SELECT 1 FROM unfollowed WHERE psbt_id = 'z-4'"))
         assert set((await daemon.proposal("p-2")).to_acknowledge) == {"signed-by-others"}
+
+
+SECOND = make_vault(threshold=1)
+BAD = UnreadableEntry("p-2", "field 'fee' must be a whole number")
+WORKSPACE = PlatformWorkspace(1, "Desk", "testnet")
+
+
+@pytest.fixture
+def journal(tmp_path):
+    with prepared(tmp_path) as made:
+        made.restore(NOW)
+    with open_one(tmp_path) as restored:
+        yield restored
+
+
+@dataclass
+class Pages:
+    """The platform's list, page by page; ``between`` is called before each."""
+
+    pages: list[Listed]
+    between: object = None
+
+    async def everyones(self, _workspace, after):
+        place = 0 if after is None else int(after)
+        if self.between is not None:
+            self.between(place)
+        more = place + 1 < len(self.pages)
+        return PlatformPage(self.pages[place], str(place + 1) if more else None, 1, 1)
+
+
+@dataclass
+class Told:
+    lines: list[str]
+
+    def announce(self, news):
+        self.lines.extend(f"{e.level}: {e.sentence}" for e in news if isinstance(e, Notify))
+
+
+def others(journal, *pages, between=None, told=None):
+    told = Told([] if told is None else told)
+    return OthersProposals(journal, Pages(list(pages), between), lambda _e: None, told)
+
+
+def listed(*items: Snapshot, unreadable: tuple[UnreadableEntry, ...] = ()) -> Listed:
+    return Listed(items, unreadable)
+
+
+def pin_second(journal):
+    own = ALICE.vault_key(NETWORK, 0)
+    journal.learn(VaultClaim("vault-2", 1, "Second", SECOND.descriptor, 1, 3, SECOND.address(0, 0)))
+    journal.add_pin(Pin("vault-2", 1, "Second", SECOND, own), Note("pinned", "vault-2"))
+
+
+def signed_in_second():
+    base = replace(shop((2,), psbt_id="p-2"), vault_id="vault-2")
+    base = replace(base, psbt=spend_of((2,), SHOP, policy=SECOND).to_bytes())
+    return replace(base, psbt=signed_by(ALICE, base), collected=1)
+
+
+async def test_a_vault_that_is_pinned_after_the_list_was_read_is_caught_up_too(journal):
+    look = others(journal, listed(signed_in_second()))
+    await look.read(WORKSPACE)
+    assert journal.behind() == frozenset()
+    pin_second(journal)
+    assert journal.behind() == {1}
+    await look.read(WORKSPACE)
+    assert journal.behind() == frozenset()
+    assert journal.record("p-2").state is State.SUBMITTED
+
+
+async def test_a_vault_that_is_pinned_between_two_pages_is_not_covered(journal):
+    def pin(place):
+        if place == 1 and journal.pin("vault-2") is None:
+            pin_second(journal)
+
+    told = []
+    look = others(journal, listed(signed_in_second()), listed(), between=pin, told=told)
+    await look.read(WORKSPACE)
+    assert (journal.behind(), told) == ({1}, [])
+    await look.read(WORKSPACE)
+    assert journal.behind() == frozenset()
+    # Nothing else says that approving is possible again.
+    assert told[1:] == [f"info: {CAUGHT_UP}"]
+    assert journal.record("p-2").state is State.SUBMITTED
+
+
+async def test_what_cannot_be_read_ends_no_catching_up(journal):
+    first, second = listed(shop((3,), psbt_id="p-3"), unreadable=(BAD,)), listed(shop((4,), psbt_id="p-4"))
+    assert (await others(journal, first, second).read(WORKSPACE)).left_out == (BAD,)
+    assert journal.behind() == {1}
+    # After a restart the place of the last look is not known: the list is not read on behind the bad entry.
+    assert (await others(journal, first, second).read(WORKSPACE)).left_out == (BAD,)
+    assert journal.behind() == {1}
+    await others(journal, listed(shop((3,), psbt_id="p-3")), second).read(WORKSPACE)
+    assert journal.behind() == frozenset()

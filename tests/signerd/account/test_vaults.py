@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from custody.schemas.vaults import Vault
 from signerd.account.vaults import RECORD, pin, pinnable, require_code, seen_vaults
+from signerd.account.wire import PlatformWorkspace, claim_of
 from signerd.core.audit import Note
 from signerd.core.values import Pin, SigningLimits, VaultClaim
 from signerd.errors import (
@@ -16,6 +19,7 @@ from signerd.errors import (
 from signerd.journal import Journal
 from signerd.journal.keys_and_vaults import AtDevice
 from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, own_keys
+from tests.support.fake_platform import STAMP, FakePlatform
 from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, make_vault
 
 SHOWN = AtDevice(enrolled=True, address_shown=True)
@@ -151,3 +155,27 @@ def test_s15_a_former_devices_fingerprint_on_another_key_is_an_alarm(journal: Jo
     replace_device(journal)
     shown(journal, make_vault(account=5).descriptor)
     assert next(seen.fault for seen in seen_vaults(journal) if seen.vault_id == "vault-2").startswith("ALARM")
+
+
+HERE = PlatformWorkspace(1, "Main", "testnet")
+FIGURES = {"Limit": "1.00", "Used": "0.40", "Unused": "0.60", "NextReset": STAMP}
+LIMITS = {"detailed_vault_limits": FIGURES | {"CyclePeriod": "W", "CycleDay": 1}}
+ASSET = {"contract_uid": 1, "contract_id": None, "ticker": "GOLD", "decimals": 2, **FIGURES}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"limit_error": "no"},
+        LIMITS,
+        LIMITS | {"assets": []},
+        LIMITS | {"assets": [ASSET]},
+        LIMITS | {"assets": [ASSET | {"LimitOfItsOwn": True}], "more": {}},
+    ],
+    ids=["no policies", "older", "no token moved", "a token moved", "newer"],
+)
+def test_a_vault_is_the_same_whatever_is_told_of_its_limits(tmp_path: Path, fields: dict[str, Any]) -> None:
+    record = FakePlatform(tmp_path, {})._vault()
+    del record["limit_error"]
+    claim = claim_of(Vault.model_validate(record | fields), HERE)
+    assert (claim.vault_id, claim.descriptor) == (CLAIM.vault_id, CLAIM.descriptor)

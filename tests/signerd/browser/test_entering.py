@@ -1,12 +1,14 @@
 """Entering the page and leaving it, as a person does."""
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from signerd.cli import apps
+from signerd.core.states import State
 from signerd.loopback.access.sessions import IDLE_SECONDS
 from tests.support.browser import new_code, until_true
 from tests.support.command import signerd
+from tests.support.fake_platform import EMAIL, OTP, PASSWORD
 
 LOST = "signerd was stopped, or this page was idle too long"
 
@@ -84,3 +86,62 @@ def test_l13_a_session_that_is_over_shows_and_does_nothing_more(desk):
     expect(page.locator("#approve")).to_contain_text("signerd open")
     expect(page.get_by_text("for the person alone")).to_have_count(0)
     assert desk.outer.bridge.asked == 0
+
+
+def test_signed_in_with_the_code_and_out_in_every_window(make_desk):
+    desk = make_desk(sign_in=False)
+    desk.outer.platform.two_factor = True
+    context = desk.open_browser()
+    page, other = context.new_page(), context.new_page()
+    other.goto(f"{desk.origin}/settings")
+    page.goto(f"{desk.origin}/settings")
+    page.get_by_label("E-mail").fill(EMAIL)
+    page.get_by_label("Password").fill("not this one")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("#account .problem [data-code=sign-in-failed]")).to_be_visible()
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    code = page.get_by_label("One-time code")
+    expect(code).to_be_focused()
+    code.fill("000000")
+    page.keyboard.press("Enter")
+    expect(page.locator("#account .problem [data-code=sign-in-failed]")).to_be_visible()
+    code.fill(OTP)
+    page.keyboard.press("Enter")
+    expect(page.locator("#account")).to_contain_text(f"Signed in as {EMAIL}")
+    expect(other.locator("#account")).to_contain_text(f"Signed in as {EMAIL}")
+    assert PASSWORD not in page.content()
+    change_the_rules(desk, page)
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.locator("#account")).to_contain_text("You are not signed in")
+    expect(other.locator("#account")).to_contain_text("You are not signed in")
+
+
+def change_the_rules(desk, page: Page) -> None:
+    """A mistake is told with its line; what is loosened is asked again in words; each counts at once."""
+    desk.until_state("p-1", State.WAITING_PERSON)
+    page.get_by_role("link", name="Change limits and rules").click()
+    rules, look = page.get_by_label("rules.toml"), page.get_by_role("button", name="See what that changes")
+    rules.fill("[refuse]\nabove_per_transaction = 1")
+    look.click()
+    expect(page.locator(".problem")).to_contain_text("line 2: refuse.above_per_transaction: write an amount")
+    rules.fill('[refuse]\nabove_per_transaction = "0.0001 BTC"')
+    look.click()
+    expect(page.get_by_role("heading", name="Nothing is let pass")).to_be_visible()
+    page.get_by_role("button", name="Save rules.toml").click()
+    expect(page.get_by_role("heading", name="Saved")).to_be_focused()
+    desk.until_state("p-1", State.REFUSED)
+    page.get_by_role("link", name="To the settings").click()
+    expect(page.get_by_text("refuse: more than 0.00010000 BTC")).to_be_visible()
+    page.get_by_role("link", name="Change limits and rules").click()
+    rules.fill("")
+    # It comes to where "Save" was pressed a moment ago, and takes no press for a second (L17).
+    look.scroll_into_view_if_needed()
+    look.click()
+    expect(page.get_by_text("It holds no more as it did: refuse: more than 0.00010000 BTC")).to_be_visible()
+    page.get_by_role("button", name="Save rules.toml").click()
+    desk.until_state("p-1", State.REFUSED)
+    page.get_by_label("I have read this, and want it so").check()
+    page.get_by_role("button", name="Save rules.toml").click()
+    desk.until_state("p-1", State.WAITING_PERSON)
+    page.get_by_role("link", name="To the settings").click()

@@ -25,7 +25,7 @@ from signerd.journal import Journal, held
 from signerd.service.supervised import Supervisor
 from tests.support.command import signerd
 from tests.support.daemons import MemoryStore, hurried_sleep, make_config
-from tests.support.desk import NETWORK
+from tests.support.desk import NETWORK, VAULT_ID
 from tests.support.fake_platform import EMAIL, URL
 from tests.support.served import make_outer, served_daemon
 
@@ -199,3 +199,25 @@ def test_a_lost_journal_is_begun_anew_on_the_persons_word_only(prepared):
     with Journal(prepared, network=NETWORK, limits=SigningLimits()) as journal:
         journal.note(Note("anew", "x"))
         assert journal.head()[0] == 1
+
+
+def test_the_rules_that_count_are_shown(prepared):
+    state = prepared
+    (state / "config.toml").write_text(CONFIG)
+    assert "No rules" in signerd("rules", "show", state=state).out
+    path = state / "rules.toml"
+    path.write_text(f'[vaults.{VAULT_ID}.ask]\nalways = true\n[refuse]\nabove_per_day = "60000 sat"\n')
+    ended = signerd("rules", "show", state=state)
+    assert f"Rules of {path}" in ended.out
+    assert (
+        "refuse: more than 0.00060000 BTC (60,000 sats) within 24 hours, from all vaults together"
+        "  [rule-refuse-per-day]" in ended.out
+    )
+    assert "when it started" in ended.out
+    views = signerd("rules", "show", "--json", state=state).json
+    assert [(view["name"], view["vault_id"]) for view in views] == [
+        ("rule-refuse-per-day", None),
+        ("rule-vault-ask-always", VAULT_ID),
+    ]
+    (state / "config.toml").unlink()
+    assert signerd("rules", "show", "--json", state=state, ends=Exit.STATE).error["code"] == "config-missing"

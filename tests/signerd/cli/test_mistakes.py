@@ -101,7 +101,6 @@ NOT_THERE = "cannot be read: No such file or directory."
         ("unpin vault-1 --code AAAA", UNDECIDED, OTHER_CODE),
         ("addresses nowhere", UNDECIDED, NO_VAULT),
         ("addresses vault-1 --start -1", USAGE, "-1 is not in the range"),
-        ("addresses profile", UNDECIDED, "no profile key of a device of yours is registered. Connect your"),
         ("accounts --device toaster", DEVICE, "there is no device 'toaster'. Connect the device"),
         ("devices another-address", DEVICE, "this device shows no address that is to be compared. Have it"),
         ("register --file {folder}/junk", USAGE, "junk is not text in UTF-8. Give the file as the device"),

@@ -8,9 +8,10 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
 from custody.common.terminal import Exit, answer, table
-from signerd.cli.program import OTHER_WORDS
+from signerd.cli.program import OTHER_WORDS, app
 from tests.support.command import is_tame, signerd
 
 
@@ -36,28 +37,6 @@ def test_l10_no_option_takes_a_secret():
     for command in (["login"], ["run"], ["register"], ["pin"], ["device", "virtual"]):
         text = signerd(*command, "--help").out
         assert not re.search(r"--(password|passphrase|otp|pin|secret)\b", text), text
-
-
-def test_asking_for_help_or_the_status_does_not_load_what_a_daemon_needs():
-    """Start-up must be quick: what is loaded is what costs."""
-    program = (
-        "import sys, io\n"
-        "from contextlib import redirect_stdout, suppress\n"
-        "from signerd.cli import main\n"
-        "sys.argv = ['signerd', *{arguments}]\n"
-        "with redirect_stdout(io.StringIO()), suppress(SystemExit): main()\n"
-        "print(*sorted(sys.modules))"
-    )
-    heavy = {"fastapi", "starlette", "uvicorn", "hwilib", "firmware_bridge", "multisig.vault", "sqlite3"}
-    heavy |= {"embit", "httpx", "pydantic"}
-    for arguments in (["--help"], ["devices", "unlock", "--help"], ["--state", "/nowhere", "status"]):
-        given = program.replace("{arguments}", repr(arguments))
-        done = subprocess.run(
-            [sys.executable, "-c", given], capture_output=True, text=True, timeout=300, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        loaded = set(done.stdout.split())
-        assert not loaded & heavy, arguments
 
 
 def test_a_reader_that_goes_away_is_no_crash(tmp_path):
@@ -93,3 +72,29 @@ def test_l8_a_table_and_json_are_tame_whatever_is_in_them(capsys):
     answer({"name": hostile})
     told = capsys.readouterr().out
     assert (told.isascii(), is_tame(told), json.loads(told)["name"]) == (True, True, hostile)
+
+
+# What prints something else than an answer.
+WITHOUT_JSON = {"completion", "demo"}
+
+
+def commands(group, before=""):
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command
+
+
+ALL = dict(commands(app))
+
+
+def test_every_command_answers_with_json():
+    with_json = {name for name in ALL if "--json" in {o for one in ALL[name].params for o in one.opts}}
+    assert set(ALL) - with_json == WITHOUT_JSON
+
+
+def test_completion_is_printed():
+    for shell in ("bash", "zsh", "fish"):
+        assert "_SIGNERD_COMPLETE" in CliRunner().invoke(app, ["completion", shell]).stdout

@@ -1,49 +1,46 @@
-"""setup: nothing is asked while something is in the way, nothing is written before the first success, and a
-wrong code is asked for again.
+"""setup, login, logout: nothing is asked while something is in the way, nothing is written before the first
+success, a wrong code is asked for again, and what is secret is typed and not shown (docs/sign/accounts.md).
 """
 
-import threading
-from contextlib import contextmanager
+import json
+import socket
+from email.utils import formatdate
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from custody.common.terminal import Exit
 from signerd import app
 from signerd.account.config import load_config
+from signerd.cli.foreground import SetupOptions, config_for
+from signerd.core.values import SigningLimits
+from signerd.errors import AlreadyConfigured
+from signerd.journal import Journal
+from signerd.shapes import Status
 from tests.support.command import signerd
-from tests.support.daemons import hurried_sleep
-from tests.support.fake_platform import EMAIL, OTP, PASSWORD
+from tests.support.daemons import MemoryStore, hurried_sleep
+from tests.support.desk import NETWORK
+from tests.support.dripping import listening_for
+from tests.support.fake_platform import EMAIL, OTP, PASSWORD, URL
+from tests.support.served import served_daemon
 
 # It is one string, whatever is in it: it adds nothing to the file.
 LABEL = 'My "T"\\ é y = 1'
 CREDENTIALS = f"phrase\n{EMAIL}\n{PASSWORD}\n"
 
 
-class _Answering(BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(404)
-        self.end_headers()
-
-    def log_message(self, *_args):
-        pass
-
-
-@contextmanager
-def answering():
-    """What the platform's address is: something answers there, with the time."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Answering) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
+def answer(line: socket.socket) -> None:
+    with line:
+        line.recv(65536)
+        line.sendall(
+            f"HTTP/1.1 404 No\r\nDate: {formatdate(usegmt=True)}\r\nContent-Length: 0\r\n\r\n".encode()
+        )
 
 
 @pytest.fixture(scope="module")
 def url():
-    with answering() as found:
+    """What the platform's address is: something answers there, with the time."""
+    with listening_for(answer) as found:
         yield found
 
 
@@ -133,3 +130,85 @@ def test_what_is_given_later_without_the_platform_is_refused_in_words_where_it_d
     ):
         assert told in signerd(command, name, given, state=state, typed=CREDENTIALS, ends=Exit.STATE).err
     assert outer.platform.requests == []
+
+
+@pytest.fixture
+def store():
+    return MemoryStore()
+
+
+@pytest.fixture
+def alone(state, store, monkeypatch):
+    """No daemon, a configuration, and a store in memory."""
+    state.mkdir(mode=0o700)
+    (state / "config.toml").write_text(f'network = "regtest"\n[platform]\nurl = "{URL}"\n')
+    monkeypatch.setattr("signerd.cli.foreground.secret_store", lambda *_args: store)
+    return state
+
+
+# --- without a daemon ---------------------------------------------------------------------------------------
+
+
+def test_login_stores_the_session_and_logout_forgets_it(alone, store, outer):
+    ended = signerd("login", state=alone, typed=f"{EMAIL}\n{PASSWORD}\n")
+    assert f"Signed in as {EMAIL}" in ended.out
+    assert PASSWORD not in ended.out + ended.err
+    assert json.loads(store.kept or "")["email"] == EMAIL
+    assert signerd("logout", state=alone).out == "Signed out.\n"
+    assert store.kept is None
+    with Journal(alone, network=NETWORK, limits=SigningLimits()) as journal:
+        assert {"signed-in", "signed-out"} <= {entry.note.kind for entry in journal.audit()}
+    assert ("POST", "/auth/logout") in outer.platform.requests
+    assert signerd("logout", "--json", state=alone).json == {"signed_in": False}
+
+
+# --- through the daemon -------------------------------------------------------------------------------------
+
+
+def test_with_a_daemon_the_daemon_signs_in(state, outer):
+    outer.platform.two_factor = True
+    with served_daemon(state, outer, prepared=False, sign_in=False) as daemon:
+        assert "You are not signed in" in signerd("status", state=state).out
+        signerd("login", state=state, typed=f"{EMAIL}\n{PASSWORD}\n{OTP}\n")
+        with daemon.client() as client:
+            status: Status = client.status()
+        assert (status.signed_in, status.email) == (True, EMAIL)
+        signerd("login", state=state, typed=f"{EMAIL}\nwrong\n", ends=Exit.SIGNED_OUT)
+        signerd("logout", state=state)
+        with daemon.client() as client:
+            assert not client.status().signed_in
+
+
+# --- the configuration --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def of_the_user(alone, tmp_path):
+    """The configuration stands in the user's own folder, and none in the state folder."""
+    path = tmp_path / "config/signerd/config.toml"
+    path.parent.mkdir(parents=True)
+    return (alone / "config.toml").rename(path)
+
+
+def test_another_platform_than_the_users_configuration_names_is_given_no_password(of_the_user, alone, outer):
+    other = ["--platform", "https://evil.example", "--network", "regtest"]
+    for options in (other, ["--platform", URL, "--network", "signet"]):
+        ended = signerd(
+            "login", *options, "--json", state=alone, typed=f"{EMAIL}\n{PASSWORD}\n", ends=Exit.STATE
+        )
+        assert ended.error["code"] == "already-configured"
+        assert str(of_the_user) in ended.err
+        assert "for every state folder" in ended.err
+    assert outer.platform.requests == []
+    signerd("login", "--platform", URL, "--network", "regtest", state=alone, typed=f"{EMAIL}\n{PASSWORD}\n")
+    assert not (alone / "config.toml").exists()
+
+
+def test_a_configuration_that_was_made_meanwhile_is_not_written_over(state):
+    state.mkdir(mode=0o700)
+    _config, write = config_for(state, SetupOptions(URL, "regtest"))
+    (state / "config.toml").write_text('network = "signet"\n[platform]\nurl = "https://other.example"\n')
+    before = (state / "config.toml").read_bytes()
+    with pytest.raises(AlreadyConfigured, match=r"other\.example"):
+        write()
+    assert (state / "config.toml").read_bytes() == before

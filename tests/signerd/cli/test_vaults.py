@@ -6,12 +6,9 @@ import pytest
 
 from custody.common.terminal import Exit
 from firmware_bridge.airgap import EnrolmentForm, enrolment_text
-from multisig import Network, Profile, encode_address, profile_account_path
-from signerd.core.audit import Note
-from signerd.core.values import OwnKey
+from multisig import Network, encode_address
 from tests.support.command import signerd
-from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys, spend
-from tests.support.served import served_daemon
+from tests.support.desk import PROFILE, VAULT, VAULT_ID, spend
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
 
 CODE = VAULT.verification_code
@@ -19,35 +16,36 @@ OTHER = make_vault((ALICE, BOB, MALLORY))
 
 
 @pytest.fixture
-def desk(new_desk):
+def registered(new_desk):
+    """Its vault is seen, and not pinned."""
     signerd("register", "--yes", state=new_desk.state)
     new_desk.until(lambda: bool(new_desk.service.journal.claims()))
     return new_desk
 
 
-def test_an_unpinned_vault_is_shown_with_what_people_compare(desk):
-    text = signerd("vaults", state=desk.state).out
+def test_an_unpinned_vault_is_shown_with_what_people_compare(registered):
+    text = signerd("vaults", state=registered.state).out
     for part in (VAULT_ID, "2 of 3", "REGTEST", VAULT.address(0, 0), CODE, "not pinned", "account 0"):
         assert part in text
     assert f"first address      {encode_address(VAULT.script_pubkey(0, 0), Network.TESTNET4)}\n" in text
-    [vault] = signerd("vaults", "--json", state=desk.state).json
+    [vault] = signerd("vaults", "--json", state=registered.state).json
     assert (vault["vault_id"], vault["verification_code"], vault["pinned"]) == (VAULT_ID, CODE, False)
     assert (vault["threshold"], vault["signers"], vault["first_address"]) == (2, 3, VAULT.address(0, 0))
 
 
-def test_pin_shows_what_is_compared_and_with_whom_and_asks_for_the_code(desk, outer):
-    wrong = signerd("pin", VAULT_ID, state=desk.state, typed="AAAA-BBBB\n", ends=Exit.NOT_DECIDED)
+def test_pin_shows_what_is_compared_and_with_whom_and_asks_for_the_code(registered, outer):
+    wrong = signerd("pin", VAULT_ID, state=registered.state, typed="AAAA-BBBB\n", ends=Exit.NOT_DECIDED)
     for part in ("2 of 3", VAULT.address(0, 0), CODE, "other signers", "by telephone", "labels only"):
         assert part in wrong.out
     for key in VAULT.cosigners:
         assert str(key.fingerprint) in wrong.out
         assert str(key.xpub) in wrong.out
     assert outer.bridge.enrolled == outer.bridge.shown == []
-    right = signerd("pin", VAULT_ID, state=desk.state, typed=CODE.lower().replace("-", " ") + "\n")
+    right = signerd("pin", VAULT_ID, state=registered.state, typed=CODE.lower().replace("-", " ") + "\n")
     assert "PINNED, known to your device, its first address shown there" in right.out
     assert outer.bridge.enrolled == [CODE]
     assert outer.bridge.shown == [VAULT.address(0, 0)]
-    assert "PINNED" in signerd("vaults", state=desk.state).out
+    assert "PINNED" in signerd("vaults", state=registered.state).out
 
 
 # --- from a file, from a PSBT -------------------------------------------------------------------------------
@@ -61,11 +59,11 @@ def test_pin_shows_what_is_compared_and_with_whom_and_asks_for_the_code(desk, ou
     ],
 )
 def test_a_vault_that_the_person_brings_is_pinned_where_the_record_agrees(
-    desk, tmp_path, option, name, content
+    registered, tmp_path, option, name, content
 ):
     path = tmp_path / name
     path.write_bytes(content)
-    ended = signerd("pin", VAULT_ID, option, str(path), "--code", CODE, state=desk.state)
+    ended = signerd("pin", VAULT_ID, option, str(path), "--code", CODE, state=registered.state)
     assert "and the platform's record says the same" in ended.out
     assert "PINNED" in ended.out
 
@@ -73,60 +71,46 @@ def test_a_vault_that_the_person_brings_is_pinned_where_the_record_agrees(
 # --- after the pin ------------------------------------------------------------------------------------------
 
 
-def test_s16_a_change_is_shown_and_unpin_ends_the_alarm(desk, outer):
+def test_s16_a_change_is_shown_and_unpin_ends_the_alarm(registered, outer):
     """That only the old code does: `daemon/test_pinning.py`."""
-    signerd("pin", VAULT_ID, "--code", CODE, state=desk.state)
+    signerd("pin", VAULT_ID, "--code", CODE, state=registered.state)
     outer.platform.vault = OTHER
     # Listing the vaults asks the platform for them.
-    signerd("vaults", state=desk.state)
-    text = signerd("vaults", state=desk.state).out
+    signerd("vaults", state=registered.state)
+    text = signerd("vaults", state=registered.state).out
     for part in ("ALARM", "came in", CODE, "signerd unpin"):
         assert part in text
     assert OTHER.verification_code not in text
-    [vault] = signerd("vaults", "--json", state=desk.state).json
+    [vault] = signerd("vaults", "--json", state=registered.state).json
     assert vault["changes"]
     outer.platform.vault = VAULT
-    done = signerd("unpin", VAULT_ID, "--json", state=desk.state, typed=f"{CODE}\n")
+    done = signerd("unpin", VAULT_ID, "--json", state=registered.state, typed=f"{CODE}\n")
     assert (done.json["pinned"], done.json["changes"]) == (False, [])
 
 
-PROFILE_KEY = ALICE.origin_key(profile_account_path(NETWORK))
-PROFILE = Profile(NETWORK, PROFILE_KEY)
-
-
-@pytest.fixture
-def two_accounts(tmp_path, outer):
-    with served_daemon(tmp_path / "s", outer) as daemon:
-        keys = (*own_keys(), OwnKey(PROFILE_KEY, "profile", 0))
-        daemon.on_loop(daemon.service.journal.add_own_keys, keys, "key-1", Note("registered", "key-1"))
-        yield daemon
-
-
-def test_receive_gives_the_next_address_as_the_device_writes_it_and_has_it_shown(two_accounts, outer):
+def test_receive_gives_the_next_address_as_the_device_writes_it_and_has_it_shown(desk, outer):
     outer.platform.next_address, outer.platform.confirmed_sats = VAULT.address(0, 7), 5_000
     screen = encode_address(VAULT.script_pubkey(0, 7), Network.TESTNET4)
-    text = signerd("receive", "Treasury", state=two_accounts.state).out
+    text = signerd("receive", "Treasury", state=desk.state).out
     assert f"  address    {screen}\n             {VAULT.address(0, 7)} elsewhere: most devices" in text
     assert "receive address 7, not used yet" in text
     assert "5,000 sats), by the platform's word" in text
     assert outer.bridge.shown == []
-    shown = signerd("receive", "Treasury", "--show", state=two_accounts.state)
+    shown = signerd("receive", "Treasury", "--show", state=desk.state)
     assert shown.out.endswith("Your device shows the same address.\n")
-    found = signerd("receive", VAULT_ID, "--json", state=two_accounts.state).json
+    found = signerd("receive", VAULT_ID, "--json", state=desk.state).json
     assert (found["fresh"]["index"], found["fresh"]["on_screen"]) == (7, screen)
 
 
-def test_addresses_of_a_vault_and_of_the_profile(two_accounts, outer):
-    ended = signerd("addresses", VAULT_ID, "--start", "3", "--count", "2", state=two_accounts.state)
+def test_addresses_of_a_vault_and_of_the_profile(desk, outer):
+    ended = signerd("addresses", VAULT_ID, "--start", "3", "--count", "2", state=desk.state)
     assert "REGTEST: test coins" in ended.out
     for index in (3, 4):
         screen = encode_address(VAULT.script_pubkey(0, index), Network.TESTNET4)
         assert f"{index}  {screen}\n{'':19}{VAULT.address(0, index)}\n" in ended.out
-    found = signerd(
-        "addresses", VAULT_ID, "--change", "--count", "1", "--json", state=two_accounts.state
-    ).json
+    found = signerd("addresses", VAULT_ID, "--change", "--count", "1", "--json", state=desk.state).json
     assert [one["address"] for one in found["addresses"]] == [VAULT.address(1, 0)]
-    assert PROFILE.address(0, 0) in signerd("addresses", "profile", state=two_accounts.state).out
-    shown = signerd("addresses", "profile", "--show", "2", state=two_accounts.state)
+    assert PROFILE.address(0, 0) in signerd("addresses", "profile", state=desk.state).out
+    shown = signerd("addresses", "profile", "--show", "2", state=desk.state)
     assert shown.out.endswith(" elsewhere: most devices write regtest's addresses in testnet's form).\n")
     assert outer.bridge.shown == [PROFILE.address(0, 2)]

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from signerd import shapes
-from signerd.asking import DaemonAddress, ask, segment
+from signerd.asking import DaemonAddress, ask, parse, segment
 from signerd.client import AsyncDaemonClient, DaemonClient
 from signerd.client.flow import PATIENCE_SECONDS, Patience
 from signerd.endpoint import socket_path
@@ -26,6 +26,7 @@ from signerd.errors import (
     UnsafeFolder,
 )
 from signerd.problems import problem
+from signerd.shapes import AuditReport
 from tests.support.served import served_script
 
 REPORT = shapes.AuditReport(entries=3, head="00", at=None, fault=None)
@@ -236,3 +237,33 @@ def test_neither_a_proxy_nor_a_redirect_takes_the_words_elsewhere(state, monkeyp
     moved = b"HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n"
     with answering(state, moved), DaemonClient(state) as client, pytest.raises(DaemonFailed):
         client.sign_in("a@example.org", "secret")
+
+
+REPORT = AuditReport(entries=3, head="00", at=None, fault="one is missing")
+
+
+def test_an_answer_has_the_attributes_of_its_shape_and_is_printed_as_it_came(tmp_path):
+    with served_script(tmp_path / "s", verify_audit=REPORT), DaemonClient.plain(tmp_path / "s") as daemon:
+        found = daemon.verify_audit()
+    assert (found.entries, found.at, found.fault) == (3, None, "one is missing")
+    assert found.as_json() == REPORT.model_dump(mode="json")
+
+
+def test_fields_inside_fields_and_lists():
+    told = {"checks": [{"name": "fee", "figures": {"sats": 1}}], "keys": "a field, and no method"}
+    found = parse(json.dumps(told))
+    assert found.checks[0].figures.sats == 1
+    assert "sats" in found.checks[0].figures
+    assert found.keys == told["keys"]
+    assert found.as_json() == told
+
+
+def test_a_field_that_is_not_there_is_told_as_another_version():
+    with pytest.raises(DaemonFailed, match="another version of signerd"):
+        _ = parse("{}").version
+
+
+@pytest.mark.parametrize("content", [b"", b"not json", b"1", b'"text"', b"null", b"[" * 100_000, b"\xff\xfe"])
+def test_what_is_no_answer_is_refused(content):
+    with pytest.raises(ValueError):
+        parse(content)

@@ -20,8 +20,7 @@ from signerd.core.checks.case import Outcome
 from signerd.core.review import ProposalReview, review
 from signerd.core.signing import imported_snapshot
 from signerd.core.values import Imported
-from tests.support.bills import PROFILE, PROFILE_KEY
-from tests.support.desk import NETWORK, VAULT, make_pin, own_keys, review_context
+from tests.support.desk import NETWORK, PROFILE, PROFILE_KEY, VAULT, make_pin, own_keys, review_context
 from tests.support.examples import examples
 from tests.support.wallets import make_spend
 

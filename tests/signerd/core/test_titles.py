@@ -9,9 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from custody.common.text import plain, short_ids
+from firmware_bridge import Family
+from multisig import MAX_INDEX, RECEIVE, Network, encode_address
 from multisig.tokens import Function
-from signerd.core.addresses import on_screen
+from signerd.core.addresses import RECOGNISED_ADDRESSES, on_screen, receive_scripts
 from signerd.core.review import ProposalReview, review
+from signerd.core.text import as_compared
 from signerd.core.titles import (
     LONGEST_MEMO,
     NOT_JUDGED,
@@ -22,7 +25,9 @@ from signerd.core.titles import (
     short_address,
     title_of,
 )
-from tests.support.desk import NETWORK, make_pin, review_context, snapshot_of
+from signerd.daemon.devices import FIRST
+from signerd.daemon.vaults import written_on
+from tests.support.desk import NETWORK, VAULT, make_pin, review_context, snapshot_of
 from tests.support.examples import examples
 from tests.support.payments import SHOP, forward_of, forward_psbt, neighbour_of, shop, spend_of, with_profile
 from tests.support.tokens import GOLD, HOLDER, call, token_snapshot
@@ -30,7 +35,7 @@ from tests.support.wallets import foreign_script, pay
 
 ACME = {pay(1, "shop").script_pubkey: "Acme"}
 TREASURY = {HOLDER: "Treasurer"}
-FIRST = neighbour_of(shop((1,), psbt_id="8bdd12345678"))
+BEFORE = neighbour_of(shop((1,), psbt_id="8bdd12345678"))
 UNKNOWN = "tokens that this machine does not know"
 
 
@@ -39,7 +44,7 @@ def found(snapshot, **context) -> ProposalReview:
 
 
 def bumped(psbt, **says) -> ProposalReview:
-    return found(snapshot_of(psbt, "p-2", replaces="8bdd12345678", **says), neighbours=(FIRST,))
+    return found(snapshot_of(psbt, "p-2", replaces="8bdd12345678", **says), neighbours=(BEFORE,))
 
 
 def short(script: bytes) -> str:
@@ -156,3 +161,35 @@ def test_no_two_ids_of_a_list_are_shortened_to_the_same(ids):
     told = short_ids(ids)
     assert len(set(told.values())) == len(ids)
     assert all(one.startswith(shown) and len(shown) >= 8 for one, shown in told.items())
+
+
+SCRIPT = foreign_script("a shop")
+
+
+@pytest.mark.parametrize("network", Network)
+def test_only_on_regtest_the_device_writes_another_form(network):
+    screen, address = on_screen(SCRIPT, network), encode_address(SCRIPT, network)
+    assert (screen == address) is (network is not Network.REGTEST)
+    assert as_compared(screen, address).startswith(screen)
+    assert (address in as_compared(screen, address)[len(screen) :]) is (network is Network.REGTEST)
+    assert on_screen(b"\x51", network) is None
+
+
+@pytest.mark.parametrize("family", Family)
+def test_a_family_that_knows_regtest_writes_its_own_form(family):
+    prefix = "bcrt1" if family is Family.JADE else "tb1"
+    assert written_on(VAULT, FIRST, family).startswith(prefix)
+
+
+@pytest.mark.parametrize(
+    ("following", "first", "last"),
+    [
+        (0, 0, RECOGNISED_ADDRESSES - 1),
+        (500, 400, 599),
+        (MAX_INDEX + 1, MAX_INDEX + 1 - RECOGNISED_ADDRESSES, MAX_INDEX),
+    ],
+)
+def test_no_further_than_a_bound_and_to_the_end_of_the_chain(following, first, last):
+    found = receive_scripts(VAULT, following)
+    assert list(found.values()) == list(range(first, last + 1))
+    assert found[VAULT.script_pubkey(RECEIVE, last)] == last

@@ -3,20 +3,15 @@ differ.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from firmware_bridge import AddressMismatch, NotEnrolled, RefusedByPerson, Unsupported
-from multisig import MAX_INDEX, Network, OriginKey, Profile, encode_address, profile_account_path
+from multisig import MAX_INDEX, Network, encode_address
 from signerd.callers import PAGE, TERMINAL, CallerKind, LoopbackCaller, Right
-from signerd.core.audit import Note
-from signerd.core.values import OwnKey
 from signerd.daemon import vaults
 from signerd.daemon.devices import PIN_AGAIN
-from signerd.daemon.service import Daemon
 from signerd.daemon.unlocking import Prompts
 from signerd.errors import (
     AddressDiffers,
@@ -28,24 +23,12 @@ from signerd.errors import (
     UnknownVault,
 )
 from tests.support.daemons import daemon_at, noted, told, until
-from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys
-from tests.support.fake_bridge import FakeBridge
-from tests.support.fake_platform import FakePlatform
+from tests.support.desk import PROFILE, VAULT, VAULT_ID
 from tests.support.wallets import ALICE
 
 pytestmark = pytest.mark.anyio
 APP = LoopbackCaller(CallerKind.APP, "Till", frozenset({Right.DISPLAY, Right.XPUB}), "app-1")
 OTHER = LoopbackCaller(CallerKind.APP, "Shop", frozenset({Right.DISPLAY}), "app-2")
-PROFILE_KEY: OriginKey = ALICE.origin_key(profile_account_path(NETWORK))
-PROFILE = Profile(NETWORK, PROFILE_KEY)
-
-
-@pytest.fixture
-async def daemon(prepared: Path, platform: FakePlatform, bridge: FakeBridge) -> AsyncIterator[Daemon]:
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        keys = (*own_keys(), OwnKey(PROFILE_KEY, "profile", 0))
-        daemon.journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
-        yield daemon
 
 
 # --- without a device ---------------------------------------------------------------------------------------
@@ -69,7 +52,7 @@ async def test_s16_a_vault_that_is_not_pinned_has_no_addresses_here(daemon):
 
 async def test_without_a_registration_there_is_no_profile(state, platform, bridge):
     async with daemon_at(state, platform, bridge) as daemon:
-        with pytest.raises(NoRegisteredKey):
+        with pytest.raises(NoRegisteredKey, match="no profile key of a device of yours is registered"):
             await vaults.profile_addresses(daemon, 0, 0, 1)
         assert (await vaults.accounts(daemon)).fingerprint is None
 

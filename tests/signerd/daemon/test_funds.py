@@ -1,4 +1,6 @@
-"""What a vault holds, its next address and its movements: checked here where that is possible."""
+"""What a vault holds, its next address, its movements and its tokens: checked here where that is possible,
+and shown as the platform's words where it is not (S13).
+"""
 
 from datetime import date
 
@@ -9,13 +11,15 @@ from multisig import MAX_INDEX
 from signerd.core.states import State
 from signerd.core.values import VaultClaim
 from signerd.daemon import vaults
-from signerd.daemon.funds import NONE_LEFT, NOT_OURS, REPLACED, vault_funds, vault_movements
-from signerd.errors import NotPinned, PlatformAnswersWrongly
+from signerd.daemon.funds import NONE_LEFT, NOT_OURS, REPLACED, vault_funds, vault_movements, vault_tokens
+from signerd.errors import NotPinned, PlatformAnswersWrongly, UnknownVault
 from signerd.journal import Journal
 from tests.support.daemons import daemon_at, make_config, until_state
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform, movement, problem
+from tests.support.paged import paged
+from tests.support.tokens import GOLD, HELD, call, published, told_call
 from tests.support.wallets import make_vault
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +42,8 @@ def platform(tmp_path):
     told[0] |= {"height": None, "balance_sats": None, "status": "pending"}
     told[2]["outputs"][0]["label"] = "Donations"
     figures = {"next_address": VAULT.address(0, 7), "confirmed_sats": 5_000}
-    return FakePlatform(tmp_path, {"p-1": HONEST}, movements=told, **figures)
+    tokens = {"holdings": [HELD], "calls": [told_call(uid) for uid in range(1, 30)]}
+    return FakePlatform(tmp_path, {"p-1": HONEST}, movements=told, **figures, **tokens)
 
 
 @pytest.fixture
@@ -128,3 +133,43 @@ async def test_an_answer_that_is_no_page_is_told_as_the_platforms_fault(daemon, 
     platform._history = lambda request: httpx.Response(200, json=body)
     with pytest.raises(PlatformAnswersWrongly):
         await vault_movements(daemon, VAULT_ID)
+
+
+async def test_an_unproven_token_has_the_platform_s_name_and_decimals_and_is_marked(daemon):
+    (held,) = (await vault_tokens(daemon, VAULT_ID)).holdings
+    assert (held.proven, held.name, held.balance) == (False, "Bitcoin <b>", "98750")
+
+
+async def test_s13_a_proven_one_has_its_own(daemon):
+    daemon.journal.learn_token(call(), published(GOLD))
+    (held,) = (await vault_tokens(daemon, VAULT_ID)).holdings
+    assert (held.proven, held.name, held.balance, held.supply) == (True, GOLD.name, "987.50", "1000.00")
+
+
+async def test_the_newest_calls_come_first_and_more_is_said(daemon):
+    found = await vault_tokens(daemon, VAULT_ID)
+    assert [shown.uid for shown in found.calls] == list(range(29, 9, -1))
+    assert found.more
+
+
+@pytest.mark.parametrize("lie", [{"balance": "1e9"}, {"decimals": 2**63}, {"decimals": 10**9}, {"name": 7}])
+async def test_f_a_holding_that_makes_no_sense_hides_no_other(daemon, platform, lie):
+    platform.holdings, platform.calls = [{**HELD, **lie}, HELD], [{"UID": 2**63}, told_call(1)]
+    found = await vault_tokens(daemon, VAULT_ID)
+    assert [held.balance for held in found.holdings] == ["98750"]
+    assert [shown.uid for shown in found.calls] == [1]
+    assert found.more
+
+
+async def test_the_platform_is_not_asked_about_an_unknown_vault(daemon):
+    with pytest.raises(UnknownVault):
+        await vault_tokens(daemon, "vault-9")
+
+
+async def test_l8_the_page_marks_it_as_the_platform_s_words(daemon):
+    async with paged(daemon) as browser:
+        answer = await browser.get(f"/vaults/{VAULT_ID}/tokens")
+    assert answer.status_code == 200
+    assert "Not trusted here" in answer.text
+    assert "Bitcoin &lt;b&gt;" in answer.text
+    assert "<b>" not in answer.text.split("holdings-title")[1].split("calls-title")[0]

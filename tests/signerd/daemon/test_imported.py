@@ -2,6 +2,7 @@
 business.
 """
 
+import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from multisig import (
     ChangeTo,
+    Policy,
     Psbt,
     ReceivedPsbt,
     build_psbt,
@@ -18,9 +20,12 @@ from multisig import (
 )
 from signerd.callers import GRANTABLE, TERMINAL, CallerKind, LoopbackCaller
 from signerd.core.audit import Note
+from signerd.core.checks.case import hold
+from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.values import SigningLimits
+from signerd.core.values import Record, SigningLimits
 from signerd.daemon import imported
+from signerd.daemon.proposal_views import NOT_TOLD, for_an_app, proposal_view
 from signerd.errors import (
     AlreadyProposed,
     IllegalEvent,
@@ -31,9 +36,23 @@ from signerd.errors import (
     TooManyImported,
 )
 from signerd.journal import Journal
-from tests.support.bills import COIN, PROFILE, PROFILE_KEY, bill
+from signerd.loopback.access.sessions import PageSessions
+from signerd.loopback.answers import Context
+from signerd.loopback.events import Streams
+from tests.support.bills import COIN, bill
 from tests.support.daemons import approve, daemon_at, some_rounds, submits, until_state
-from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of, spend
+from tests.support.desk import (
+    CLAIM,
+    NETWORK,
+    PROFILE,
+    VAULT,
+    VAULT_ID,
+    judge_again,
+    make_pin,
+    review_context,
+    snapshot_of,
+    spend,
+)
 from tests.support.fake_platform import FakePlatform
 from tests.support.wallets import BOB, CAROL, fund, make_vault, pay
 
@@ -48,13 +67,10 @@ def platform(tmp_path: Path) -> FakePlatform:
     return FakePlatform(tmp_path, {})
 
 
-@pytest.fixture
-def prepared(prepared: Path) -> Path:
-    """The profile is registered as well."""
-    with Journal(prepared, network=NETWORK, limits=SigningLimits()) as journal:
-        keys = (*own_keys(), PROFILE_KEY)
-        journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
-    return prepared
+def paid_again(policy: Policy = VAULT) -> Psbt:
+    """What `bill` pays, from another coin."""
+    outputs = [pay(50_000, "bill"), ChangeTo(sats(49_000), 1, 9)]
+    return build_psbt(policy, [fund(policy, 100_000, index=40)], outputs, 0)
 
 
 async def signed(daemon, psbt: Psbt, caller: LoopbackCaller = WALLET):
@@ -161,18 +177,14 @@ async def test_the_platforms_own_proposal_is_pointed_to(daemon, platform):
 
 async def test_s6_a_proposal_pays_what_was_imported_and_the_other_way_round(daemon, platform):
     """In both directions, regardless of which was signed first; and from the person's own profile too."""
-    same = build_psbt(
-        VAULT, [fund(VAULT, 100_000, index=40)], [pay(50_000, "bill"), ChangeTo(sats(49_000), 1, 9)], 0
-    )
-    own = build_psbt(
-        PROFILE, [fund(PROFILE, 100_000, index=3)], [pay(50_000, "bill"), ChangeTo(sats(49_000), 1, 9)], 0
-    )
     await signed(daemon, bill())
-    platform.proposals["p-9"] = snapshot_of(same, "p-9")
+    platform.proposals["p-9"] = snapshot_of(paid_again(), "p-9")
     await until_state(daemon, "p-9", State.WAITING_PERSON)
     assert (await daemon.proposal("p-9")).to_acknowledge == ("paid-twice",)
     await submits(daemon, "p-9", "paid-twice")
-    assert (await daemon.imported.inspect(own.to_base64(), WALLET)).to_acknowledge == ("paid-twice",)
+    assert (await daemon.imported.inspect(paid_again(PROFILE).to_base64(), WALLET)).to_acknowledge == (
+        "paid-twice",
+    )
 
 
 @pytest.mark.parametrize("policy", [VAULT, PROFILE], ids=["vault", "profile"])
@@ -224,3 +236,143 @@ async def test_base64_is_read_strictly(daemon, text):
     with pytest.raises((InvalidRequest, RefusedByChecks)) as refused:
         await daemon.imported.import_psbt(text, WALLET)
     assert text == "" or refused.type is InvalidRequest
+
+
+def of_inputs(count: int):
+    coins = [fund(VAULT, 10_000, index=number) for number in range(count)]
+    return build_psbt(VAULT, coins, [pay(count * 9_500)], 0).to_base64()
+
+
+async def test_l6_who_takes_back_and_brings_again_asks_no_oftener(daemon, monkeypatch) -> None:
+    monkeypatch.setattr(imported, "MOST_A_DAY", 3)
+    for number in range(3):
+        view = await daemon.imported.import_psbt(bill(number, 10_000 + number).to_base64(), WALLET)
+        await daemon.imported.withdraw(view.psbt_id, WALLET)
+    with pytest.raises(TooManyImported, match="in a day"):
+        await daemon.imported.import_psbt(bill(4).to_base64(), WALLET)
+    for caller in (OTHER, TERMINAL):
+        await daemon.imported.import_psbt(bill(4).to_base64(), caller)
+    real = daemon.journal.now
+    daemon.journal.now = lambda: real() + timedelta(days=1)
+    await daemon.imported.import_psbt(bill(4).to_base64(), WALLET)
+
+
+def of_outputs(count: int):
+    coin = fund(VAULT, count * 10_000 + 500, index=1)
+    change = [ChangeTo(sats(10_000), 1, number) for number in range(count - 1)]
+    return build_psbt(VAULT, [coin], [pay(10_000), *change], 0).to_base64()
+
+
+async def test_l6_an_app_has_few_inputs_and_outputs_judged_in_a_minute(daemon, monkeypatch) -> None:
+    monkeypatch.setattr(imported, "MOST_PARTS_A_MINUTE", 8)
+    now = 0.0
+    daemon.imported.clock = lambda: now
+    # A larger one than all together may be, where it is the first.
+    assert (await daemon.imported.inspect(of_inputs(7), WALLET)).allowed
+    for ask in (daemon.imported.inspect, daemon.imported.import_psbt):
+        with pytest.raises(TooManyImported, match="8 inputs and outputs"):
+            await ask(of_inputs(1), WALLET)
+    await daemon.imported.inspect(of_inputs(7), OTHER)
+    await daemon.imported.inspect(of_inputs(7), TERMINAL)
+    now = 60.0
+    # Outputs as inputs: each may be change, and is derived again.
+    await daemon.imported.import_psbt(of_outputs(3), WALLET)
+    # Known by now, and counted: the signatures that a copy carries are verified.
+    await daemon.imported.import_psbt(of_outputs(3), WALLET)
+    with pytest.raises(TooManyImported, match="8 inputs and outputs"):
+        await daemon.imported.inspect(of_inputs(1), WALLET)
+
+
+async def test_l6_a_list_of_what_was_imported_judges_nothing(prepared, platform, bridge, judged) -> None:
+    """For any caller, after a restart, and for finished entries: the figures are stored with each entry."""
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        first = await daemon.imported.import_psbt(bill(1).to_base64(), WALLET)
+        second = await daemon.imported.import_psbt(bill(2, 20_000).to_base64(), WALLET)
+        await daemon.imported.withdraw(first.psbt_id, WALLET)
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        judged.clear()
+        lines = await daemon.imported.all(WALLET)
+        assert lines == await daemon.imported.all(TERMINAL)
+        shown = await daemon.proposals(ended=True)
+        assert judged == []
+        view = await daemon.proposal(second.psbt_id)
+    assert [(line.psbt_id, line.state) for line in lines] == [
+        (first.psbt_id, "withdrawn"),
+        (second.psbt_id, "waiting-for-person"),
+    ]
+    for listed in (lines, shown):
+        assert [(line.paid_sats, line.fee_sats) for line in listed] == [(50_000, 1_000), (20_000, 1_000)]
+    assert lines[1].model_dump().items() <= second.model_dump().items()
+    assert shown[1].model_dump().items() <= view.model_dump().items()
+
+
+async def test_l6_what_apps_have_open_is_bounded_in_bytes(daemon, monkeypatch) -> None:
+    size = len(bill(1).to_bytes())
+    monkeypatch.setattr(imported, "MOST_OPEN_BYTES_OF_AN_APP", 2 * size + 10)
+    monkeypatch.setattr(imported, "MOST_OPEN_BYTES", 3 * size + 10)
+    first = await daemon.imported.import_psbt(bill(1, 10_000).to_base64(), WALLET)
+    await daemon.imported.import_psbt(bill(2, 20_000).to_base64(), WALLET)
+    with pytest.raises(TooManyImported, match="imported PSBTs of this app"):
+        await daemon.imported.import_psbt(bill(3, 30_000).to_base64(), WALLET)
+    await daemon.imported.import_psbt(bill(3, 30_000).to_base64(), OTHER)
+    with pytest.raises(TooManyImported, match="imported PSBTs of apps"):
+        await daemon.imported.import_psbt(bill(4, 40_000).to_base64(), OTHER)
+    # The person's own are the person's; and there is room again where something is over.
+    await daemon.imported.import_psbt(bill(4, 40_000).to_base64(), TERMINAL)
+    await daemon.imported.withdraw(first.psbt_id, WALLET)
+    await daemon.imported.import_psbt(bill(5, 45_000).to_base64(), WALLET)
+
+
+async def test_l8_an_app_is_told_as_one_whatever_it_calls_itself_and_a_site_by_its_address(daemon) -> None:
+    imitator = replace(WALLET, name=TERMINAL.name)
+    site = replace(OTHER, name="Shop", origin="https://evil.example")
+    told = {
+        imitator: "the program 'command line'",
+        site: "the site https://evil.example ('Shop')",
+        TERMINAL: "command line",
+    }
+    for number, (caller, name) in enumerate(told.items()):
+        view = await daemon.imported.import_psbt(bill(number, 10_000 + number).to_base64(), caller)
+        shown = await daemon.proposal(view.psbt_id)
+        assert shown.imported_by == name
+        assert f"{name} imported it" in shown.checks[0].sentence
+        await daemon.imported.withdraw(view.psbt_id, caller)
+        reason = (await daemon.proposal(view.psbt_id)).reason
+        assert reason == f"{name[0].upper()}{name[1:]} took it back."
+
+
+async def test_l13_an_app_hears_of_a_refusal_and_not_of_the_persons_rules(daemon) -> None:
+    theirs = await daemon.imported.import_psbt(bill(1).to_base64(), WALLET)
+    own = await daemon.imported.import_psbt(bill(2, 20_000).to_base64(), TERMINAL)
+    # As after a change of the configuration, or when a rule's window has filled.
+    daemon.journal.limits = replace(daemon.journal.limits, max_fee=sats(500))
+    daemon.runner.announce(judge_again(daemon.journal))
+    (told,) = (line.text for line in daemon.feed.since(0, theirs.psbt_id) if line.kind == "attention")
+    assert told == "Refused by a check or by your rules: look at it for the reason."
+    (told,) = (line.text for line in daemon.feed.since(0, own.psbt_id) if line.kind == "attention")
+    assert "500 sats" in told
+    assert "500 sats" in (await daemon.proposal(theirs.psbt_id)).reason
+
+
+async def test_l13_a_proposals_checks_tell_an_app_nothing_of_what_another_one_imported(
+    daemon, platform
+) -> None:
+    theirs = await signed(daemon, bill())
+    platform.proposals["p-9"] = snapshot_of(paid_again(), "p-9")
+    await until_state(daemon, "p-9", State.WAITING_PERSON)
+    for caller, told in ((TERMINAL, True), (WALLET, True), (OTHER, False)):
+        view = await Context(daemon, Streams(), PageSessions(time.monotonic), caller).proposal("p-9")
+        (check,) = (check for check in view.checks if check.name == "paid-twice")
+        assert (theirs.psbt_id in check.sentence, theirs.psbt_id in str(check.figures)) == (told, told)
+        assert check.acknowledge
+
+
+def test_l13_nor_does_a_list_that_is_too_long_to_be_shown_whole() -> None:
+    names = [f"a{n:x}-{'x' * 61}" for n in range(40)]
+    verdict = hold("Long.", proposals=", ".join([*names, "b-theirs"])).under("paid-twice")
+    found = replace(review(snapshot_of(spend()), review_context()), verdicts=(verdict,))
+    view = proposal_view(Record(found.snapshot, State.WAITING_PERSON, "t"), found, NETWORK)
+    assert "b-theirs" not in str(view.checks[0].figures)
+    (check,) = for_an_app(view, found, lambda psbt_id: psbt_id == "b-theirs").checks
+    assert (check.sentence, check.figures) == (NOT_TOLD, {})
+    assert for_an_app(view, found, lambda _psbt_id: False).checks == view.checks

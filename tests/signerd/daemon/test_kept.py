@@ -19,7 +19,7 @@ from signerd.journal.chain import utc_now
 from tests.support.backups import CONFIG
 from tests.support.daemons import PAUSES_OF_KEPT, approve, daemon_at, hurried_sleep, until, until_state
 from tests.support.desk import snapshot_of, spend
-from tests.support.fake_platform import EMAIL, PASSWORD, problem
+from tests.support.fake_platform import EMAIL, PASSWORD, is_whole_list, problem
 
 pytestmark = pytest.mark.anyio
 
@@ -175,17 +175,12 @@ async def test_a_version_that_was_over_before_the_signature_withdraws_nothing_wh
         assert daemon.journal.record("p-1").state is State.WITHDRAWN
 
 
-def of_no_workspace(platform, request):
-    if request.url.path != "/api/v1/get-user-info":
-        return None
-    return httpx.Response(200, json=platform._user() | {"OrganisationsInfo": {"Organisations": []}})
-
-
 async def test_who_is_not_in_the_workspace_is_told_and_it_goes_once_they_are_again(daemon, platform):
     """Removed by mistake, or signed in with another account."""
     platform.before = refuse_signatures
     await kept(daemon)
-    platform.before = lambda request: of_no_workspace(platform, request)
+    nowhere = platform._user() | {"OrganisationsInfo": {"Organisations": []}}
+    platform.before = lambda r: httpx.Response(200, json=nowhere) if "get-user-info" in r.url.path else None
     told = "You are not in its workspace"
     await until(lambda: any(told in line.text for line in daemon.feed.since(0, "p-1")))
     await for_some_turns()
@@ -212,14 +207,9 @@ def unreadable(platform, request):
     ids=["no JSON", "refused", "an entry that cannot be read"],
 )
 async def test_it_waits_until_the_platform_shows_all_that_came_after_it(daemon, platform, whole_list):
-    def before(request):
-        is_list = request.method == "GET" and request.url.path.endswith("/psbt")
-        is_whole = is_list and not {"awaiting", "psbt_id"} & set(request.url.params)
-        return whole_list(platform, request) if is_whole else None
-
     platform.before = refuse_signatures
     await kept(daemon)
-    platform.before = before
+    platform.before = lambda request: whole_list(platform, request) if is_whole_list(request) else None
     platform.proposals["p-2"] = ENDED_VERSION
     await for_some_turns()
     assert daemon.journal.record("p-1").state is State.KEPT
@@ -230,32 +220,25 @@ async def test_it_waits_until_the_platform_shows_all_that_came_after_it(daemon, 
 
 async def test_a_list_without_an_end_ends_the_look(prepared, platform, bridge, monkeypatch):
     monkeypatch.setattr(follower, "LOOK_SECONDS", 0.2)
-    number = count()
+    monkeypatch.setattr("signerd.account.platform.PAGE", 1)
+    shape, number = platform._shape(snapshot_of(spend())), count()
 
-    class Endless(httpx.AsyncBaseTransport):
-        async def handle_async_request(self, request):
-            await request.aread()
-            await asyncio.sleep(0)
-            if request.url.path.endswith("/psbt") and not {"awaiting", "psbt_id"} & set(request.url.params):
-                return httpx.Response(200, json=[{"psbt_id": f"x-{next(number)}"}])
-            return platform.answer(request)
+    async def endless(request):
+        await asyncio.sleep(0)
+        if not is_whole_list(request):
+            return refuse_signatures(request) or platform.answer(request)
+        return httpx.Response(200, json=[{**shape, "psbt_id": f"x-{next(number)}"}])
 
-    platform.before = refuse_signatures
-    async with daemon_at(prepared, platform, bridge, transport=Endless(), sleep=no_second_try) as daemon:
+    transport = httpx.MockTransport(endless)
+    async with daemon_at(prepared, platform, bridge, transport=transport, sleep=no_second_try) as daemon:
         await kept(daemon)
         assert not await daemon.follower.look("p-1")
 
 
 async def test_an_entry_that_cannot_be_read_keeps_the_signature_here_and_is_named(prepared, platform, bridge):
-    class Unreadable(httpx.AsyncBaseTransport):
-        async def handle_async_request(self, request):
-            await request.aread()
-            if request.url.path.endswith("/psbt") and not {"awaiting", "psbt_id"} & set(request.url.params):
-                return httpx.Response(200, json=[{"psbt_id": "x-1"}])
-            return platform.answer(request)
-
-    platform.before = refuse_signatures
-    async with daemon_at(prepared, platform, bridge, transport=Unreadable(), sleep=no_second_try) as daemon:
+    entry = httpx.Response(200, json=[{"psbt_id": "x-1"}])
+    platform.before = lambda request: entry if is_whole_list(request) else refuse_signatures(request)
+    async with daemon_at(prepared, platform, bridge, sleep=no_second_try) as daemon:
         await kept(daemon)
         for _ in range(2):
             assert not await daemon.follower.look("p-1")
@@ -266,16 +249,14 @@ async def test_an_entry_that_cannot_be_read_keeps_the_signature_here_and_is_name
 async def test_a_version_that_was_heard_while_it_was_on_its_way_withdraws_it(prepared, platform, bridge):
     on_its_way, lost = asyncio.Event(), asyncio.Event()
 
-    class Slow(httpx.AsyncBaseTransport):
-        async def handle_async_request(self, request):
-            await request.aread()
-            if "sign-psbt" in request.url.path and not lost.is_set():
-                on_its_way.set()
-                await lost.wait()
-                raise httpx.ConnectError("lost")
-            return platform.answer(request)
+    async def slow(request):
+        if "sign-psbt" in request.url.path and not lost.is_set():
+            on_its_way.set()
+            await lost.wait()
+            raise httpx.ConnectError("lost")
+        return platform.answer(request)
 
-    async with daemon_at(prepared, platform, bridge, transport=Slow()) as daemon:
+    async with daemon_at(prepared, platform, bridge, transport=httpx.MockTransport(slow)) as daemon:
         await approve(daemon, "p-1")
         await on_its_way.wait()
         platform.proposals["p-2"] = replace(ENDED_VERSION, status=ProposalStatus.PENDING)

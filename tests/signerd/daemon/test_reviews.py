@@ -7,26 +7,11 @@ import pytest
 
 from signerd.core.tokens import PublishedToken
 from signerd.core.values import Record
-from signerd.daemon import imported
 from signerd.daemon.imported import Reviews
 from tests.signerd.journal.test_journal import prepared
 from tests.support.desk import snapshot_of, spend
 from tests.support.tokens import gold, token_snapshot
 from tests.support.wallets import foreign_script
-
-
-@pytest.fixture
-def judged(monkeypatch):
-    """What was judged, in order."""
-    ids: list[str] = []
-    real = imported.review
-
-    def counting(snapshot, context):
-        ids.append(snapshot.psbt_id)
-        return real(snapshot, context)
-
-    monkeypatch.setattr(imported, "review", counting)
-    return ids
 
 
 @pytest.fixture

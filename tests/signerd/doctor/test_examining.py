@@ -1,4 +1,4 @@
-"""The checks beside each other, and what each says of a machine that is made for it."""
+"""The checks beside each other, and what each says of a machine that is made for it, and of its kernel."""
 
 import threading
 
@@ -6,10 +6,13 @@ import httpx
 import pytest
 
 from custody.common.exchange import HttpReply, NoAnswer, Why
+from firmware_bridge import confinement
+from firmware_bridge.confinement import Confinement
 from signerd.client import DaemonClient
 from signerd.doctor import machine, platform
 from signerd.doctor.examining import examine
 from signerd.doctor.finding import DoctorFinding, DoctorOutcome, Installation, well
+from signerd.doctor.machine import sandbox
 from signerd.errors import SecretsLocked
 from signerd.journal.storage import held
 from signerd.udev import rules
@@ -160,3 +163,23 @@ def test_beside_a_running_daemon(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in before} == before, "nothing is changed"
     assert {found[name].outcome for name in ("daemon", "journal", "session")} == {DoctorOutcome.WELL}
     assert found["devices"].outcome in {DoctorOutcome.WELL, DoctorOutcome.NOTE}
+
+
+@pytest.mark.parametrize(
+    ("available", "outcome", "words"),
+    [
+        (Confinement(7, seccomp=True), DoctorOutcome.WELL, "Landlock 7, seccomp"),
+        (Confinement(0, seccomp=True), DoctorOutcome.NOTE, "no Landlock."),
+        (Confinement(), DoctorOutcome.NOTE, "no Landlock and no seccomp."),
+    ],
+)
+def test_what_the_kernel_lacks_is_named(installation, monkeypatch, available, outcome, words):
+    monkeypatch.setattr(confinement, "available", lambda: available)
+    found = sandbox(installation)
+    assert found.outcome is outcome
+    assert words in found.found
+    assert bool(found.why and found.do) == (outcome is DoctorOutcome.NOTE)
+    with (installation.state / "config.toml").open("a") as file:
+        file.write("[devices]\nsandbox = false\n")
+    again = Installation(installation.state, installation.root, {}, lambda: NOW)
+    assert "[devices] sandbox is off" in sandbox(again).found

@@ -2,13 +2,7 @@
 
 import pytest
 
-from signerd.core.audit import Note
-from signerd.core.values import SigningLimits
-from signerd.journal import Journal
-from tests.support.bills import PROFILE_KEY
 from tests.support.command import signerd_hwi
-from tests.support.daemons import prepare
-from tests.support.desk import NETWORK, own_keys
 from tests.support.served import make_outer, served_daemon
 
 
@@ -19,13 +13,7 @@ def outer(tmp_path):
 
 @pytest.fixture
 def desk(tmp_path, outer):
-    """Registered with the profile's account too, as a registration leaves it."""
-    state = tmp_path / "s"
-    state.mkdir(mode=0o700)
-    prepare(state)
-    with Journal(state, network=NETWORK, limits=SigningLimits()) as journal:
-        journal.add_own_keys((*own_keys(), PROFILE_KEY), "key-1", Note("registered", "key-1"))
-    with served_daemon(state, outer, prepared=False) as daemon:
+    with served_daemon(tmp_path / "s", outer) as daemon:
         yield daemon
 
 

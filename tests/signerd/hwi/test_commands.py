@@ -24,9 +24,9 @@ from multisig import (
 from signerd.errors import HwiCode
 from signerd.hwi import signing
 from signerd.hwi.program import REFUSED
-from tests.support.bills import PROFILE, bill
+from tests.support.bills import bill
 from tests.support.command import no, signerd_hwi
-from tests.support.desk import NETWORK, VAULT
+from tests.support.desk import NETWORK, PROFILE, VAULT
 from tests.support.wallets import ALICE, BOB
 
 F = str(ALICE.fingerprint)

@@ -15,8 +15,7 @@ from signerd.hwi.codes import HwiError
 from signerd.hwi.keys import address
 from signerd.hwi.listing import Chosen
 from signerd.shapes import AccountKeys, KeyView
-from tests.support.bills import PROFILE
-from tests.support.desk import VAULT
+from tests.support.desk import PROFILE, VAULT
 
 F = str(PROFILE.key.fingerprint)
 CHOSEN = Chosen(

@@ -8,9 +8,9 @@ import pytest
 from multisig import Vault
 from signerd.errors import HwiCode
 from signerd.hwi.registrations import HwiRegistration
-from tests.support.bills import PROFILE, bill
+from tests.support.bills import bill
 from tests.support.command import no
-from tests.support.desk import NETWORK, VAULT
+from tests.support.desk import NETWORK, PROFILE, VAULT
 from tests.support.wallets import ALICE, BOB
 
 NAMED = ("--fingerprint", str(ALICE.fingerprint), "--chain", "regtest")

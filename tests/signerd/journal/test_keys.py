@@ -3,20 +3,22 @@ registered one.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from signerd.core import events
 from signerd.core.audit import Note
+from signerd.core.events import JudgeAgain
 from signerd.core.keys import Revocation, RevocationReason
 from signerd.core.states import State
 from signerd.core.todo import Work, todo
 from signerd.core.values import OwnKey
 from signerd.journal import Journal
 from tests.signerd.journal.test_journal import HONEST, NOW, open_one, prepared, to_signed
-from tests.support.desk import make_pin, own_keys, reviewed
-from tests.support.wallets import ALICE, MALLORY
+from tests.support.desk import CLAIM, make_pin, own_keys, reviewed
+from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
 
 
 def replace_device(journal: Journal, key_id: str = "key-2") -> tuple[object, ...]:
@@ -94,3 +96,25 @@ def test_it_is_told_once_and_survives_a_restart(tmp_path: Path) -> None:
 def test_a_word_about_another_key_than_the_registered_one_is_none(journal: Journal) -> None:
     assert journal.revoke(revoked("key-9")) == ()
     assert journal.revocation() is None
+
+
+FOREIGN = replace(CLAIM, descriptor=make_vault((ALICE, BOB, MALLORY)).descriptor)
+WEAKER = replace(CLAIM, descriptor=make_vault(threshold=1).descriptor, threshold=1)
+
+
+def kinds(journal: Journal) -> list[str]:
+    return [entry.note.kind for entry in journal.audit()]
+
+
+def test_s16_each_distinct_change_is_an_alarm_once(journal: Journal) -> None:
+    for claim in (FOREIGN, WEAKER, FOREIGN, CLAIM, WEAKER, replace(WEAKER, name="Renamed")):
+        journal.learn(claim)
+    assert kinds(journal).count("vault-changed") == 2
+    assert not journal.learn(replace(WEAKER, name="Renamed"))
+
+
+def test_a_change_of_a_vault_that_is_not_pinned_is_news_and_no_alarm(journal: Journal) -> None:
+    other = replace(FOREIGN, vault_id="vault-2")
+    assert journal.learn(other)
+    learnt = journal.learn(replace(other, descriptor=make_vault(threshold=1).descriptor))
+    assert learnt == (JudgeAgain(),)

@@ -2,12 +2,22 @@
 harmless.
 """
 
+import re
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from multisig import FindingCode
+from custody.common.pages.figures import sentence
+from multisig import (
+    ChangeTo,
+    FeeRate,
+    FindingCode,
+    Psbt,
+    Vault,
+    build_psbt,
+    sats,
+)
 from signerd.core.checks.case import Outcome, Verdict, allow, hold, refuse, warn
 from signerd.core.checks.table import (
     CHECKS,
@@ -21,12 +31,14 @@ from signerd.core.checks.table import (
     lower,
     not_compared,
 )
-from signerd.core.review import review
+from signerd.core.review import ProposalReview, review
 from signerd.core.rules.values import RULE_NAMES
 from signerd.core.states import State
-from signerd.core.values import Imported, Neighbour, ReviewContext, Snapshot
-from tests.support.desk import review_context, snapshot_of, spend
+from signerd.core.values import Imported, Neighbour, ReviewContext, SigningLimits, Snapshot
+from tests.support.desk import NETWORK, VAULT, claim, make_pin, review_context, snapshot_of, spend
+from tests.support.payments import neighbour_of
 from tests.support.tokens import call, token_snapshot
+from tests.support.wallets import ALICE, BOB, MALLORY, fund, pay
 
 HONEST = snapshot_of(spend())
 
@@ -149,3 +161,101 @@ def test_every_review_says_what_is_lowered_also_where_it_changes_nothing() -> No
         assert review(snapshot, surrounding).verdicts[-1].figures == {"checks": "fee-share, locktime"}
     untouched = review(HONEST, review_context(lowered=frozenset({"own-key"})))
     assert LOWERED not in {verdict.name for verdict in untouched.verdicts}
+
+
+def verdict(name, **context):
+    (found,) = [v for v in review(HONEST, review_context(**context)).verdicts if v.name == name]
+    return found
+
+
+def test_another_name_is_shown_and_allowed():
+    found = verdict("vault-name", claim=claim("\x1b[2JSavings"))
+    assert found.outcome is Outcome.WARN
+    assert not found.acknowledge
+    assert "\x1b" not in found.sentence
+    assert review(HONEST, review_context(claim=claim("Savings"))).allowed
+
+
+@pytest.mark.parametrize(
+    ("vault_id", "command"), [("v-1", "signerd pin v-1"), ("--code=x", "signerd pin -- --code=x")]
+)
+def test_a_vault_that_is_not_pinned_is_named_in_the_command_by_its_id(vault_id, command):
+    """The platform chose its name; a shell would run what is in it, the page would show it as a command."""
+    name = "`$(rm -rf ~)` 'x' ` \x1b[2J"
+    context = review_context(pin=None, claim=claim(name))
+    told = review(replace(HONEST, vault_id=vault_id), context).refusals[0].sentence
+    assert re.findall("`([^`]*)`", told) == [command]
+    assert re.findall("<code>(.*?)</code>", sentence(told)) == [command]
+    assert "rm" not in told
+
+
+def test_a_name_makes_no_command_of_what_it_says():
+    found = verdict(
+        "vault-name", claim=claim("`signerd unpin vault-1`"), pin=replace(make_pin(), name="Cold `")
+    )
+    assert "<code>" not in sentence(found.sentence)
+    assert "'signerd unpin vault-1'" in found.sentence
+
+
+def outcome(found: ProposalReview, name: str) -> Outcome | None:
+    return next((verdict.outcome for verdict in found.verdicts if verdict.name == name), None)
+
+
+def refused_by(snapshot: Snapshot, context: ReviewContext | None = None) -> set[str]:
+    found = review(snapshot, context or review_context())
+    assert not found.allowed
+    return {verdict.name for verdict in found.refusals}
+
+
+def limits(**changes: object) -> ReviewContext:
+    return review_context(limits=replace(SigningLimits(), **changes))
+
+
+def test_s7_fee_limits_refuse_at_the_configured_figures() -> None:
+    usual = snapshot_of(spend(fee=1_000))
+    assert review(usual, limits(max_fee=sats(1_000))).allowed
+    assert refused_by(usual, limits(max_fee=sats(999))) == {"fee-total"}
+    found = review(usual, review_context())
+    assert found.inspection is not None
+    rate = found.inspection.fee_rate.sat_per_kvb
+    assert review(usual, limits(max_fee_rate=FeeRate(rate))).allowed
+    assert refused_by(usual, limits(max_fee_rate=FeeRate(rate - 1))) == {"fee-rate"}
+
+
+def test_s7_the_fees_share_warns_at_five_and_refuses_at_ten_percent() -> None:
+    def share(fee: int) -> Outcome | None:
+        return outcome(review(snapshot_of(spend(fee=fee)), review_context()), "fee-share")
+
+    # Inputs hold 200,000: fee 9,523 is 4.99 % of the outputs, 9,524 just over 5 %; 18,182 just over 10 %.
+    assert share(9_523) is Outcome.ALLOW
+    assert share(9_524) is Outcome.WARN
+    assert share(18_181) is Outcome.WARN
+    assert share(18_182) is Outcome.REFUSE
+
+
+def again() -> Psbt:
+    """The same payment from other coins."""
+    coins = [fund(VAULT, 100_000, index=index, salt=9) for index in range(2)]
+    return build_psbt(VAULT, coins, [pay(50_000), ChangeTo(sats(149_000), 1, 8)], 0)
+
+
+def test_s24_the_digest_covers_everything_that_is_shown() -> None:
+    base = snapshot_of(spend())
+    other_vault = Vault(NETWORK, 2, (ALICE.vault_key(), BOB.vault_key(), MALLORY.vault_key()))
+    digests = [
+        review(snapshot, context).digest
+        for snapshot, context in [
+            (base, review_context()),
+            (replace(base, description="Invoice 8"), review_context()),
+            (replace(base, created_by="9"), review_context()),
+            (replace(base, psbt_id="p-9"), review_context()),
+            (replace(base, fee=999), review_context()),
+            (snapshot_of(spend(fee=1_001)), review_context()),
+            (base, review_context(pin=make_pin(other_vault))),
+            (base, review_context(pin=None)),
+            (base, review_context(pin=replace(make_pin(), name="Petty cash"))),
+            (base, limits(max_fee=sats(999))),
+            (base, review_context(neighbours=(neighbour_of(snapshot_of(again())),))),
+        ]
+    ]
+    assert len(set(digests)) == len(digests)

@@ -15,6 +15,7 @@ from signerd.errors import (
     NotForBrowsers,
     NotPaired,
     OriginRefused,
+    TooManyRequests,
 )
 from signerd.loopback.access.gates import LASTING_NAMES, Admitted, AppRates, PortGate, SocketGate, hosts_at
 from signerd.loopback.access.headers import RequestHead
@@ -243,3 +244,20 @@ def test_a_caller_on_the_socket_is_the_terminal_and_a_token_there_has_its_own_ri
 def test_l1_the_ports_names_are_not_the_sockets(desk, host):
     with pytest.raises(NotForBrowsers):
         SocketGate(desk.tokens, desk.rates).reader(asked(host=host))
+
+
+def test_l6_requests_cost_one_token_each_which_comes_back_with_time():
+    now = [0.0]
+    rates = AppRates(lambda: now[0])
+    for _ in range(int(rates.burst)):
+        rates.take("a-1")
+    with pytest.raises(TooManyRequests) as refused:
+        rates.take("a-1")
+    assert refused.value.seconds == 1
+    # No other caller is limited for it.
+    rates.take("a-2")
+    now[0] += 1
+    for _ in range(int(rates.per_second)):
+        rates.take("a-1")
+    with pytest.raises(TooManyRequests):
+        rates.take("a-1")

@@ -11,7 +11,8 @@ from signerd.loopback import serve
 from signerd.loopback.access.guard import MAX_BODY_BYTES
 from signerd.loopback.answers import ROUTES
 from signerd.loopback.events import MAX_STREAMS_OF_AN_APP
-from tests.support.ported import PATIENCE_SECONDS, exchange, ported
+from tests.support.ported import PATIENCE_SECONDS, Port, exchange, ported
+from tests.support.served import make_outer, served_daemon
 
 SITE = "https://wallet.example"
 READER = LoopbackCaller(CallerKind.APP, "Reader", frozenset({Right.ANYONE, Right.READ}), "a-1")
@@ -239,3 +240,18 @@ async def test_an_idle_port_never_wakes(tmp_path):
             await asyncio.sleep(0)
         timers = [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()]
         assert timers == []
+
+
+LIST = ("GET", "/api/v1/list-wallets")
+
+
+def test_l6_an_app_that_lists_the_vaults_over_and_over_asks_the_platform_once(tmp_path, monkeypatch):
+    outer = make_outer(tmp_path)
+    reader = LoopbackCaller(CallerKind.APP, "Reader", frozenset({Right.ANYONE, Right.READ}), "a-1")
+    with served_daemon(tmp_path / "s", outer, port=0) as daemon:
+        daemon.until(lambda: daemon.service.follower.state.reachable)
+        monkeypatch.setattr(daemon.service.apps, "caller", lambda _token, _origin: reader)
+        port, before = Port(daemon, None), outer.platform.requests.count(LIST)
+        for _ in range(10):
+            assert port.ask("GET", "/v1/vaults", {"Authorization": "Bearer x"}).status == 200
+        assert outer.platform.requests.count(LIST) - before <= 1

@@ -7,11 +7,9 @@ from itertools import product
 import pytest
 
 from firmware_bridge import DeviceState
-from multisig import profile_account_path
 from signerd.core.audit import Note
-from signerd.core.values import OwnKey
 from tests.support.daemons import daemon_at, until
-from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys, spend
+from tests.support.desk import PROFILE_KEY, VAULT, VAULT_ID, own_keys, spend
 from tests.support.fake_platform import movement
 from tests.support.paged import Markup, field_of, paged, shown_words, whole
 from tests.support.patience import PATIENCE
@@ -19,7 +17,6 @@ from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
 
 pytestmark = pytest.mark.anyio
 CODE = VAULT.verification_code
-PROFILE_KEY = ALICE.origin_key(profile_account_path(NETWORK))
 OTHER = make_vault((ALICE, BOB, MALLORY))
 
 
@@ -27,8 +24,7 @@ OTHER = make_vault((ALICE, BOB, MALLORY))
 async def daemon(state, platform, bridge):
     """Keys registered, the vault seen, nothing pinned."""
     async with daemon_at(state, platform, bridge) as running:
-        keys = (*own_keys(), OwnKey(PROFILE_KEY, "profile", 0))
-        running.journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
+        running.journal.add_own_keys((*own_keys(), PROFILE_KEY), "key-1", Note("registered", "key-1"))
         await running.follower.read_vaults(running.follower.state.workspaces[0])
         yield running
 
