@@ -68,6 +68,9 @@ class Visitor:
     def words(self) -> str:
         return self.page.words
 
+    def says(self, *words: str) -> None:
+        assert [each for each in words if each not in self.words] == [], self.words
+
     @property
     def token(self) -> str:
         """Of the page's forms; empty where it has none."""

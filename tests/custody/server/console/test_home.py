@@ -14,9 +14,7 @@ from tests.support.platform import PASSWORD
 def test_a_glance_has_funds_and_what_waits(funded, browse):
     ok(funded.propose(12_345, description="Invoice of May"))
     page = browse("alice").open(f"/console/w/{funded.workspace_id}/")
-    assert "confirmed, in 1 vault" in page.words
-    assert "Invoice of May" in page.words
-    assert "0 of 2 signatures" in page.words
+    page.says("confirmed, in 1 vault", "Invoice of May", "0 of 2 signatures")
 
 
 @pytest.fixture
@@ -65,8 +63,7 @@ def test_who_has_an_account_signs_in_where_the_mail_leads(desk, browse, invite):
         invited.open(f"/console/sign-in?account=yes&next=/console/invitations/{invite_id}")
         assert invited.page.by_id("email").attributes["value"] == "other@example.org"
     stranger = browse("carol").open(f"/invitations/{invite_id}", status=404)
-    for words in ("sign out, and sign in with that address", "Signed in as carol@example.org"):
-        assert words in stranger.words
+    stranger.says("sign out, and sign in with that address", "Signed in as carol@example.org")
     person = browse("other").open(f"/invitations/{invite_id}")
     assert "Acme" in person.words
     person.send(f"/console/invitations/{invite_id}", button="accept")

@@ -43,20 +43,16 @@ def test_a_payment_is_looked_at_made_signed_and_confirmed(desk, browse, here):
     person = looked_at(browse, here, description="Invoice 7")
     assert "The fee is more" not in person.words
     assert desk.rows(ProposalRow) == []
-    for words in ("Where the money goes", "Back to Treasury", "400,000 sats"):
-        assert words in person.words
+    person.says("Where the money goes", "Back to Treasury", "400,000 sats")
     assert person.facts["Approvals"] == "2 of alice@example.org, bob@example.org, carol@example.org"
     fee = person.words.partition("Network fee")[2]
     person.confirm(f"{here}/new")
     (proposal,) = desk.rows(ProposalRow)
     assert f"{proposal.fee_sats:,} sats" in fee
     assert person.url == f"{here}/{proposal.id}"
-    for words in (
-        "It is proposed.",
-        "waits for 2 of alice@example.org, bob@example.org",
-        "by admin@example.org (you)",
-    ):
-        assert words in person.words
+    person.says(
+        "It is proposed.", "waits for 2 of alice@example.org, bob@example.org", "by admin@example.org (you)"
+    )
     assert "paid twice" in looked_at(browse, here).words
     assert "paid twice" not in looked_at(browse, here, amount="0.0041").words
     assert len(in_focus(person)) == 1, "its heading"
@@ -229,8 +225,7 @@ def test_a_payment_that_waits_says_that_the_vault_was_bound_to_the_address_book(
     controls = {"vault_id": desk.vault["id"], "maker_may_approve": True}
     ok(desk.tell("update-vault-controls", **controls, only_address_book=True))
     person.open(f"{here}/{psbt_id}")
-    for words in (f"Not in it: {SHOP}.", "Nobody can approve this until it is entered in the address book"):
-        assert words in person.words
+    person.says(f"Not in it: {SHOP}.", "Nobody can approve this until it is entered in the address book")
     desk.enter("Shop", SHOP)
     assert "Nobody can approve this" not in person.open(f"{here}/{psbt_id}").words
     desk.approve("alice", psbt_id)

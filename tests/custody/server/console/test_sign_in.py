@@ -70,8 +70,10 @@ def test_a_session_is_renewed_by_two_tabs_at_once_until_it_is_idle_or_signed_out
 
 def test_the_account_page_says_which_second_factor_is_in_force(desk, browse):
     person = browse("admin").open("/console/account")
-    assert "Your second factor: none, the password alone." in person.words
-    assert "signs you out everywhere else, also in programs such as signerd" in person.words
+    person.says(
+        "Your second factor: none, the password alone.",
+        "signs you out everywhere else, also in programs such as signerd",
+    )
     ok(desk.admin.post("/auth/two-factor", {"method": "email", "password": PASSWORD}))
     with asgi_client(desk.world.platform.asgi) as http:
         person = Visitor(http).sign_in("admin@example.org")

@@ -31,8 +31,7 @@ def test_a_token_is_made_started_and_called_in_words(desk, tokens, browse, path)
     assert "Write it with a point, as in 0.5." in admin.words
     assert ("token_name", "Gold of the House") in admin.form(f"{path}/new").fields
     admin.send(f"{path}/new", **TYPED)
-    for words in ("1,000.00 GOLD tokens", "5,000.50 GOLD tokens", desk.vault["address"], "any address"):
-        assert words in admin.words
+    admin.says("1,000.00 GOLD tokens", "5,000.50 GOLD tokens", desk.vault["address"], "any address")
     admin.confirm(f"{path}/new")
     (record,) = ok(desk.admin.get("/api/v1/workspace-contracts", workspace_id=desk.workspace_id))
     uid = record["contract_uid"]
@@ -99,8 +98,7 @@ def test_a_paused_token_and_a_call_that_the_network_did_not_take_are_shown(desk,
     desk.outbox.run_due()
     backends.update(away)
     admin = browse("admin").open(f"{path}/{uid}")
-    for words in ("and paused", "Any address may receive the token.", "the owner, who may always receive"):
-        assert words in admin.words
+    admin.says("and paused", "Any address may receive the token.", "the owner, who may always receive")
     assert f"{path}/{uid}/call/unpause" in admin.html
     assert f"{path}/{uid}/call/pause" not in admin.html
     admin.send(f"{path}/{uid}/calls/{call['call_uid']}/resubmit")

@@ -25,12 +25,10 @@ def test_the_list_a_vault_and_its_address(desk, admin, base):
     desk.deposit(150_000_000)
     path = f"/console/w/{desk.workspace_id}/vaults"
     admin.open(path)
-    for words in ("Treasury", "2 of 3 sign", "1.50000000 BTC", "regtest", "in each payment"):
-        assert words in admin.words
+    admin.says("Treasury", "2 of 3 sign", "1.50000000 BTC", "regtest", "in each payment")
     assert "No vault has this in its name." in admin.open(f"{path}?name=other").words
     admin.open(base)
-    for words in ("alice@example.org", "Verification code", "signerd kit", desk.vault["descriptor"]):
-        assert words in admin.words
+    admin.says("alice@example.org", "Verification code", "signerd kit", desk.vault["descriptor"])
     answer = admin.http.get(f"{base}/bsms")
     assert answer.text.startswith("BSMS 1.0\n")
     (address,) = (each["receive_address"] for each in desk.wallets())
@@ -95,8 +93,10 @@ def test_the_controls_are_changed(desk, admin, base):
     others = {"only_address_book": True, "maker_may_approve": True}
     ok(desk.tell("update-vault-controls", **here, **others))
     admin.send(f"{base}/controls", maker_may_approve="", status=409)
-    assert "It was changed while you looked at it." in admin.words
-    assert "Now: It pays only the address book. Who proposed a payment may approve it." in admin.words
+    admin.says(
+        "It was changed while you looked at it.",
+        "Now: It pays only the address book. Who proposed a payment may approve it.",
+    )
     admin.send(f"{base}/controls")
     pair = admin.facts["Pay addresses of the book alone"], admin.facts["The proposer may approve"]
     assert pair == ("now yes, from then on no",) * 2
@@ -110,8 +110,9 @@ def test_one_freezes_and_two_unfreeze(desk, browse, base):
     alice.send(f"{base}/freeze", reason="A phone is gone")
     alice.confirm(f"{base}/freeze")
     assert desk.wallets()[0]["is_frozen"]
-    for words in ("This vault is frozen.", "Frozen by alice@example.org (you)", "Reason: A phone is gone"):
-        assert words in alice.open(base).words
+    alice.open(base).says(
+        "This vault is frozen.", "Frozen by alice@example.org (you)", "Reason: A phone is gone"
+    )
     assert "Of its signers these may: alice@example.org (you); " in alice.open(f"{base}/freeze").words
     assert "They are: admin@example.org; alice@example.org; " in browse("admin").open(f"{base}/freeze").words
     alice.send(f"{base}/unfreeze")
@@ -125,8 +126,7 @@ def test_one_freezes_and_two_unfreeze(desk, browse, base):
     actions = [form.action for form in forms_of(alice.html) if form.method == "post"]
     assert actions[1:] == [f"{base}/freeze"], "no second word of the same member, and a way to take it back"
     bob = browse("bob").open(f"{base}/freeze").send(f"{base}/unfreeze")
-    for words in ("the second: it unfreezes", "may then get signatures that signers have already made"):
-        assert words in bob.words
+    bob.says("the second: it unfreezes", "may then get signatures that signers have already made")
     bob.confirm(f"{base}/unfreeze")
     assert not desk.wallets()[0]["is_frozen"]
     early.open(f"{base}/freeze").post_one(f"{base}/unfreeze", status=409)
@@ -157,8 +157,7 @@ def test_two_people_replace_a_vault_and_follow_it(desk, browse, admin, base):
         chooses = admin.open(f"/console/w/{desk.workspace_id}/{form}/new").page.by_id("vault_id")
         assert chooses.words.strip() == "Treasury 2"
     admin.open(f"{base}/replace")
-    for words in (desk.devices["alice"].fingerprint.hex, f"signerd pin {new['id']}", "vault: Our vault."):
-        assert words in admin.words
+    admin.says(desk.devices["alice"].fingerprint.hex, f"signerd pin {new['id']}", "vault: Our vault.")
     before = len(desk.rows(ProposalRow))
     admin.send(f"{base}/replace/sweep")
     assert len(desk.rows(ProposalRow)) == before
@@ -187,8 +186,7 @@ def test_movements_and_coins_are_found_and_downloaded_without_a_formula(desk, ad
     finished(desk, proposal)
     desk.mine()
     admin.open(f"{base}/movements")
-    assert "=1+1 rent" in admin.words
-    assert "+1.50000000 BTC" in admin.words
+    admin.says("=1+1 rent", "+1.50000000 BTC")
     assert "=1+1 rent" not in admin.open(f"{base}/movements?kind=deposit").words
     assert "This is not a day" in admin.open(f"{base}/movements?since=yesterday", 422).words
     lines = admin.http.get(f"{base}/movements.csv?label=rent").text.split("\r\n")
