@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
+import httpx
+
 from custody.schemas.call import Call
+from tests.support.platform import As
 
 _numbers = count(1_000)  # Long enough to be a password, at whichever test they begin.
 
@@ -22,6 +25,12 @@ def sample(row: Call[Any, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         for name in fields
         if name in schema["properties"]
     }
+
+
+def send(user: As, row: Call[Any, Any], body: Mapping[str, Any]) -> httpx.Response:
+    """The row's call with this body or query; of what its path names, the first."""
+    path = row.path.format(**dict.fromkeys(row.path_ids, 1))
+    return user.get(path, **body) if row.method == "GET" else user.post(path, dict(body))
 
 
 def _also(row: Call[Any, Any]) -> dict[str, None]:

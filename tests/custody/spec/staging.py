@@ -17,7 +17,7 @@ from custody.server.rules.credentials import NEVER_GIVEN, OPERATOR
 from custody.server.rules.roles import EVERY_PERMISSION, RoleTemplate
 from custody.server.store.models import MembershipRow, RolePermissionRow
 from multisig import Network, Sats
-from tests.custody.spec.samples import sample
+from tests.custody.spec.samples import sample, send
 from tests.support.custody import SHOP, Desk, open_desk
 from tests.support.platform import As
 from tests.support.service_accounts import made
@@ -56,16 +56,10 @@ class Stage:
 
     def gives(self, permissions: frozenset[PermissionName]) -> None:
         """The tester is a member with these, whatever happened before."""
+        place = {"workspace_id": 1, "role_id": self.role_id, "created_at": self.desk.world.clock()}
         with self.desk.world.platform.services.store.write() as db:
             db.execute(delete(MembershipRow).where(MembershipRow.user_id == self.tester_id))
-            db.add(
-                MembershipRow(
-                    user_id=self.tester_id,
-                    workspace_id=1,
-                    role_id=self.role_id,
-                    created_at=self.desk.world.clock(),
-                )
-            )
+            db.add(MembershipRow(user_id=self.tester_id, **place))
             db.execute(delete(RolePermissionRow).where(RolePermissionRow.role_id == self.role_id))
             db.add_all(RolePermissionRow(role_id=self.role_id, permission=name.value) for name in permissions)
 
@@ -82,10 +76,7 @@ class Stage:
     def asks_with(self, known: dict[str, Any], user: As, row: Call[Any, Any], **others: object) -> Any:
         """With these objects, for a call that is refused and uses nothing up."""
         body = sample(row, {**known, **others}) if row.shape is not None else {}
-        path = row.path.format(**dict.fromkeys(row.path_ids, 1))
-        if row.method == "GET":
-            return user.get(path, **body)
-        return user.post(path, body)
+        return send(user, row, body)
 
     def known(self, permission: PermissionName = PermissionName.VIEW_LOGS) -> dict[str, Any]:
         """What exists, by the names that fields have."""
@@ -135,13 +126,6 @@ def open_stage(folder: Path) -> Iterator[Stage]:
         tester_id = world.member(1, TESTER, "Tested").user_id
         colleague_id = world.member(second, COLLEAGUE, "Administrator").user_id
         world.organisation("Umbrella", STRANGER)
-        yield Stage(
-            desk,
-            tester_id,
-            role_id,
-            colleague_id,
-            world.as_user(COLLEAGUE),
-            world.as_user(STRANGER),
-            world.as_user(TESTER),
-            made(world, desk.admin, rights=sorted(EVERY_PERMISSION - NEVER_GIVEN))[1],
-        )
+        people = (world.as_user(email) for email in (COLLEAGUE, STRANGER, TESTER))
+        program = made(world, desk.admin, rights=sorted(EVERY_PERMISSION - NEVER_GIVEN))[1]
+        yield Stage(desk, tester_id, role_id, colleague_id, *people, program)

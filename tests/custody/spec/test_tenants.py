@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
 import pytest
 
 from custody.schemas.call import Call
-from tests.custody.spec.samples import sample
+from tests.custody.spec.samples import sample, send
 from tests.custody.spec.staging import Stage
 from tests.custody.spec.test_permissions import ROWS
 from tests.support.custody import SHOP, ok
@@ -51,11 +50,7 @@ class Tenants:
         if name.endswith("s_psbt_id"):
             # Another version pays nobody new.
             body = {field: given for field, given in body.items() if field not in PAID}
-        path = row.path.format(**dict.fromkeys(row.path_ids, 1))
-        stranger = self.stage.stranger
-        answer: httpx.Response = (
-            stranger.get(path, **body) if row.method == "GET" else stranger.post(path, body)
-        )
+        answer = send(self.stage.stranger, row, body)
         if answer.status_code == 200:
             return 200, answer.text
         return answer.status_code, f"{answer.json()['code']}: {answer.json()['detail']}"

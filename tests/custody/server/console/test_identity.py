@@ -30,7 +30,7 @@ from custody.server.sign_in.identity_providers import CALLBACK, MAX_OPEN
 from custody.server.store.models import IdentityFlowRow, IdentityProviderRow
 from custody.server.web import routes
 from multisig import Sats
-from tests.custody.spec.samples import sample
+from tests.custody.spec.samples import sample, send
 from tests.custody.spec.staging import SAID
 from tests.support.asgi import asgi_client
 from tests.support.console import Visitor
@@ -215,9 +215,7 @@ def test_p73_another_organisations_provider_signs_no_member_in_here(acme, tmp_pa
 
 def answers(calls: As, rows: Iterable[Call], known: dict[str, object]) -> Iterator[tuple[Call, Response]]:
     for row in rows:
-        body = sample(row, known) if row.shape is not None else {}
-        path = row.path.format(**dict.fromkeys(row.path_ids, 1))
-        yield row, calls.get(path, **body) if row.method == "GET" else calls.post(path, body)
+        yield row, send(calls, row, sample(row, known) if row.shape is not None else {})
 
 
 def test_p73_its_tokens_open_nothing_but_the_console(acme):

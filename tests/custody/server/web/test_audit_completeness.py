@@ -27,7 +27,7 @@ from custody.server.rules.audit import stored_facts
 from custody.server.rules.roles import EVERY_PERMISSION
 from custody.server.secrets import Purpose
 from custody.server.store.models import AuditEventRow, IdentityLinkRow, UserRow, WebhookDeliveryRow
-from tests.custody.spec.samples import sample
+from tests.custody.spec.samples import sample, send
 from tests.custody.spec.staging import Stage, open_stage
 from tests.support.accounts import (
     NEW_PASSWORD,
@@ -105,9 +105,7 @@ class Story:
         self.stage.gives(EVERY_PERMISSION)
         others |= {each: self.kept[each] for each in given}
         (row,) = [row for row in MAY_WRITE if name_of(row) == name]
-        body = sample(row, self.stage.known() | others) | others
-        tester = self.stage.tester
-        return tester.get(row.path, **body) if row.method == "GET" else tester.post(row.path, body)
+        return send(self.stage.tester, row, sample(row, self.stage.known() | others) | others)
 
     def here(self, path: str, **body: object) -> httpx.Response:
         return self.admin.post(f"/api/v1/{path}", {"workspace_id": 1, **body})

@@ -33,6 +33,10 @@ def address(alice: As) -> str:
     return ok(alice.get("/api/v1/signing-profile-address", network="testnet"))["wallet_address"]
 
 
+def report(address: str) -> bytes:
+    return json.dumps({"type": "transaction_updated", "data": transaction(address)}).encode()
+
+
 def recorded(world: World) -> list[str]:
     return [action for action in world.audit_actions() if action.startswith("PURCHASE")]
 
@@ -57,8 +61,7 @@ class TestReports:
         ok(deliver(world, {"id": "x"}, event="identity_check_updated"))
         ok(deliver(world, transaction("nowhere", id="p1")))
         assert (ok(alice.get(LIST)), recorded(world)) == ([], ["PURCHASE_REPORTED"])
-        body = json.dumps({"type": "transaction_created", "data": transaction(address.upper())}).encode()
-        body = body.replace(b"295.45", b"1234567890.12345")
+        body = report(address.upper()).replace(b"295.45", b"1234567890.12345")
         ok(post(world, body, sign(world, body)))
         (purchase,) = ok(alice.get(LIST))
         assert purchase["base_currency_amount"] == 1234567890.12345
@@ -96,14 +99,12 @@ class TestForged:
         assert recorded(world) == []
 
     def test_another_body(self, world: World, address: str) -> None:
-        signed = sign(
-            world, json.dumps({"type": "transaction_updated", "data": transaction(address)}).encode()
-        )
+        signed = sign(world, report(address))
         self.refuse(world, deliver(world, transaction(address, status="completed"), header=signed))
 
     def test_a_replay(self, world: World, address: str) -> None:
         """Many at once, and later."""
-        body = json.dumps({"type": "transaction_updated", "data": transaction(address)}).encode()
+        body = report(address)
         header = sign(world, body)
         with ThreadPoolExecutor(4) as pool:
             answers = list(pool.map(lambda _: post(world, body, header), range(4)))
@@ -142,7 +143,7 @@ class TestSecret:
         assert (taken.exit_code, taken.stdout, taken.stderr) == (0, "", "")
         assert custody("admin", "webhook-secret", state=tmp_path / "state").stdout == f"{key}\n"
         with open_world(tmp_path / "state") as world:
-            body = json.dumps({"type": "transaction_updated", "data": transaction("")}).encode()
+            body = report("")
             timestamp = str(int(world.clock.now.timestamp()))
             signed = hmac.new(key.encode(), f"{timestamp}.".encode() + body, "sha256").hexdigest()
             ok(post(world, body, f"t={timestamp},s={signed}"))
