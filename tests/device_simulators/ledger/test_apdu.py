@@ -1,5 +1,7 @@
 """The virtual Ledger's stream and commands, before anything of Bitcoin comes into play."""
 
+import asyncio
+
 import pytest
 
 from device_simulators.ledger.apdu import (
@@ -11,12 +13,11 @@ from device_simulators.ledger.apdu import (
     StatusWord,
     to_bytes,
 )
-from tests.support.ledger_host import host_of, table
+from firmware_bridge import Family
+from tests.conformance import rigs
+from tests.support import bare_hwi
 
 pytestmark = pytest.mark.anyio
-
-
-FINGERPRINT = (0xE1, 0x05)
 
 
 def test_commands_are_cut_out_of_the_stream_however_it_arrives():
@@ -49,9 +50,12 @@ def test_a_command_whose_data_is_not_as_long_as_it_says(raw):
         Apdu.parse(bytes.fromhex(raw))
 
 
-async def test_a_stream_that_makes_no_sense_is_closed_and_the_next_one_is_served():
-    async with table() as it:
-        it.host.writer.write(b"GET / HTTP/1.1\r\n")
-        assert await it.host.reader.read() == b""
-        async with host_of(it.endpoint) as again:
-            assert (await again.exchange(*FINGERPRINT))[0] == 0x9000
+async def test_a_stream_that_makes_no_sense_is_closed_and_the_next_one_is_served(tmp_path):
+    rig = rigs.make_rig(Family.LEDGER, tmp_path)
+    async with rigs.plugged_in(rig) as endpoint:
+        host, _, port = endpoint.place.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"GET / HTTP/1.1\r\n")
+        assert await reader.read() == b""
+        writer.close()
+        assert await bare_hwi.fingerprint(rig) == bytes(rig.seed.fingerprint)

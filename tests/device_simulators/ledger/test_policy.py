@@ -5,10 +5,9 @@ from hwilib.common import AddressType
 from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet
 
 from device_simulators.seed import Seed
-from tests.support.ledger_host import (
-    OK,
-    table,
-)
+from firmware_bridge import Family
+from tests.conformance import rigs
+from tests.support import bare_hwi
 
 pytestmark = pytest.mark.anyio
 
@@ -26,11 +25,18 @@ EMULATOR_KEYS = [
 EMULATOR_MARK = bytes.fromhex("d7c7a60b4ab4a14c1bf8901ba627d72140b2fb907f2b4e35d2e693bce9fbb371")
 
 
-async def test_a_registration_made_on_the_vendor_s_emulator_is_known_here():
+async def test_a_registration_made_on_the_vendor_s_emulator_is_known_here(tmp_path):
     """Same seed, same mark: HMAC-SHA256 by the key at SLIP-21's label, over the policy's id."""
     policy = MultisigWallet("Cold storage", AddressType.WIT, 2, EMULATOR_KEYS)
     assert policy.descriptor_template == "wsh(sortedmulti(2,@0/**,@1/**))"
-    async with table(of=Seed.from_mnemonic(EMULATOR_WORDS)) as it:
-        status, address = await it.host.address(policy, EMULATOR_MARK)
-        assert (status, address) == (OK, b"tb1qmyauyzn08cduzdqweexgna2spwd0rndj55fsrkefry2cpuyt4cpsn2pg28")
-        assert await it.host.register(policy) == (OK, policy.id + EMULATOR_MARK)
+    rig = rigs.make_rig(Family.LEDGER, tmp_path, seed=Seed.from_mnemonic(EMULATOR_WORDS))
+
+    def ask(client):
+        address = client.client.get_wallet_address(policy, EMULATOR_MARK, 0, 0, display=False)
+        return address, client.client.register_wallet(policy)
+
+    async with rigs.plugged_in(rig):
+        assert await bare_hwi.with_client(rig, ask) == (
+            "tb1qmyauyzn08cduzdqweexgna2spwd0rndj55fsrkefry2cpuyt4cpsn2pg28",
+            (policy.id, EMULATOR_MARK),
+        )
