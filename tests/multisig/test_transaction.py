@@ -85,46 +85,37 @@ def test_chain_transactions(vector):
     assert (transaction.txid, transaction.weight) == (vector["txid"], vector["weight"])
 
 
+RAW = PLAIN.serialize()
+AMOUNT = (1_000).to_bytes(8, "little")
+EMPTY = Transaction(2, (), (TxOut(Sats(1), b""),), 0)
+
+
 def test_the_form_without_witnesses_may_have_no_inputs():
-    empty = Transaction(2, (), (TxOut(Sats(1), b""),), 0)
-    raw = empty.serialize()
-    assert Transaction.parse(raw, witness=False) == empty
-    with pytest.raises(InvalidTransaction):
-        Transaction.parse(raw)
+    assert Transaction.parse(EMPTY.serialize(), witness=False) == EMPTY
 
 
-def test_witnesses_where_none_may_be():
-    with pytest.raises(InvalidTransaction):
-        Transaction.parse(SIGNED.serialize(), witness=False)
+@pytest.mark.parametrize(
+    ("raw", "witness", "words"),
+    [
+        (EMPTY.serialize(), True, None),
+        (SIGNED.serialize(), False, None),
+        # A marker without any witness.
+        (RAW[:4] + b"\x00\x01" + RAW[4:-4] + b"\x00" + RAW[-4:], True, "witnesses"),
+        (RAW[:4] + b"\xfd\x01\x00" + RAW[5:], True, "shortest"),
+        (bytes(MAX_TRANSACTION_BYTES + 1), True, "larger"),
+        (bytes.fromhex("02000000" + "fe00ffff00") + bytes(100_000), True, "more items"),
+        *(
+            (RAW.replace(AMOUNT, amount.to_bytes(8, "little")), True, None)
+            for amount in (MAX_MONEY + 1, 2**63, 2**64 - 1)
+        ),
+    ],
+)
+def test_s23_what_is_no_transaction_is_refused_within_bounds(raw, witness, words):
+    with pytest.raises(InvalidTransaction, match=words):
+        Transaction.parse(raw, witness=witness)
 
 
-def test_a_marker_without_any_witness_is_refused():
-    raw = PLAIN.serialize()
-    superfluous = raw[:4] + b"\x00\x01" + raw[4:-4] + b"\x00" + raw[-4:]
-    with pytest.raises(InvalidTransaction, match="witnesses"):
-        Transaction.parse(superfluous)
-
-
-def test_a_length_longer_than_needed_is_refused():
-    raw = PLAIN.serialize()
-    assert raw[4] == 1
-    with pytest.raises(InvalidTransaction, match="shortest"):
-        Transaction.parse(raw[:4] + b"\xfd\x01\x00" + raw[5:])
-
-
-def test_s23_sizes_are_bounded():
-    with pytest.raises(InvalidTransaction, match="larger"):
-        Transaction.parse(bytes(MAX_TRANSACTION_BYTES + 1))
-    with pytest.raises(InvalidTransaction, match="more items"):
-        Transaction.parse(bytes.fromhex("02000000" + "fe00ffff00") + bytes(100_000))
-
-
-def test_amounts_are_bounded():
-    raw = PLAIN.serialize()
-    at = raw.index((1_000).to_bytes(8, "little"))
-    for amount in (MAX_MONEY + 1, 2**63, 2**64 - 1):
-        with pytest.raises(InvalidTransaction):
-            Transaction.parse(raw[:at] + amount.to_bytes(8, "little") + raw[at + 8 :])
+def test_no_output_has_less_than_nothing():
     with pytest.raises(InvalidAmount):
         TxOut(Sats(-1), b"")
 
@@ -145,12 +136,11 @@ def test_impossible_outpoints(txid, vout):
         OutPoint(txid, vout)
 
 
-def test_numbers_have_32_bits():
-    for change in ({"version": -1}, {"version": 2**32}, {"locktime": 2**32}, {"locktime": -1}):
-        with pytest.raises(InvalidTransaction):
-            replace(PLAIN, **change)
+@pytest.mark.parametrize("number", [-1, 2**32])
+@pytest.mark.parametrize("field", ["version", "locktime", "sequence"])
+def test_numbers_have_32_bits(field, number):
     with pytest.raises(InvalidTransaction):
-        TxIn(OutPoint(TXID, 0), 2**32)
+        replace(PLAIN.inputs[0] if field == "sequence" else PLAIN, **{field: number})
 
 
 def sighashes(vector):
