@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,27 +28,23 @@ def failing(code):
     return fail
 
 
-@pytest.mark.parametrize("old", [b"", b"other", b"whole and more", b"x" * 100_000])
-def test_another_file_is_never_overwritten(tmp_path, old):
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(partial(Path.write_bytes, data=old) for old in (b"", b"other", b"whole and more", b"x" * 100_000)),
+        Path.mkdir,
+        lambda path: path.symlink_to("nowhere"),
+        os.mkfifo,
+    ],
+)
+def test_whatever_has_the_name_keeps_it(tmp_path, make):
     path = tmp_path / "rent.psbt"
-    path.write_bytes(old)
+    make(path)
+    before, content = path.lstat(), path.read_bytes() if path.is_file() else None
     with pytest.raises(FileNameTaken, match=r"rent\.psbt"):
         card.write(tmp_path, "rent.psbt", b"whole")
-    assert path.read_bytes() == old
-    assert names_in(tmp_path) == ["rent.psbt"]
-
-
-@pytest.mark.parametrize("kind", ["folder", "dangling link", "pipe"])
-def test_any_existing_entry_keeps_its_name(tmp_path, kind):
-    path = tmp_path / "rent.psbt"
-    make = {
-        "folder": path.mkdir,
-        "dangling link": lambda: path.symlink_to("x"),
-        "pipe": lambda: os.mkfifo(path),
-    }
-    make[kind]()
-    with pytest.raises(FileNameTaken):
-        card.write(tmp_path, "rent.psbt", b"whole")
+    assert (path.lstat().st_ino, path.lstat().st_mode) == (before.st_ino, before.st_mode)
+    assert content is None or path.read_bytes() == content
     assert names_in(tmp_path) == ["rent.psbt"]
 
 
@@ -104,13 +101,12 @@ def test_errors_of_a_card(tmp_path, monkeypatch, code, outcome, leaf, where):
         "fsync": (os, "fsync"),
         "read": (os, "open"),
     }[where]
-    work = {"read": lambda: card.read(tmp_path / "rent.psbt", 10)}.get(
-        where, lambda: card.write(tmp_path, "rent.psbt", b"whole")
-    )
+    reading, writing = (card.read, tmp_path / "rent.psbt", 10), (card.write, tmp_path, "rent.psbt", b"whole")
+    work, *args = reading if where == "read" else writing
     with monkeypatch.context() as patched:
         patched.setattr(seam, name, failing(code))
         with pytest.raises(outcome) as caught:
-            work()
+            work(*args)
     assert isinstance(caught.value, leaf)
     assert caught.value.code == leaf.code
     assert str(caught.value).endswith(".")
