@@ -3,8 +3,8 @@ does.
 """
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -159,6 +159,14 @@ class Person:
 
 async def enrol(bridge: Bridge, device: Device, vault: Vault = VAULT) -> None:
     await bridge.enrol(device.id, vault, NAME)
+
+
+@asynccontextmanager
+async def enrolled(rig: Rig, **options) -> AsyncIterator[tuple[Bridge, Device]]:
+    """The device plugged in, which knows the vault."""
+    async with rigs.bridged(rig, **options) as (bridge, [device]):
+        await enrol(bridge, device)
+        yield bridge, device
 
 
 async def sign_and_check(bridge: Bridge, device: Device, rig: Rig, psbt=None, **options):

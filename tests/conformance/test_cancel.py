@@ -9,16 +9,15 @@ import pytest
 from device_simulators.panel import approve_all, ask_person
 from firmware_bridge import Busy, Cancelled, DeviceState, RefusedByPerson, TimedOut
 from tests.conformance import makes, payments, rigs
-from tests.conformance.makes import VAULT, enrol, settle, sign_and_check, works_again
-from tests.conformance.rigs import ACCOUNT, PATIENCE, bridged, running
+from tests.conformance.makes import VAULT, enrolled, settle, sign_and_check, works_again
+from tests.conformance.rigs import ACCOUNT, PATIENCE, running
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_leaving_the_bridge_in_the_middle(make, folder):
     rig = make.rig(folder)
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         rig.panel.script = ask_person
         signing = asyncio.create_task(bridge.sign(device.id, payments.make_spend(VAULT), VAULT))
         await rig.shown()
@@ -28,8 +27,7 @@ async def test_leaving_the_bridge_in_the_middle(make, folder):
 
 
 async def test_a_second_operation_is_busy_and_the_first_goes_on(rig):
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         rig.panel.script = ask_person
         async with running(sign_and_check(bridge, device, rig)) as signing:
             await rig.shown()
@@ -51,8 +49,7 @@ async def ended(worker) -> None:
 
 async def test_a_ledger_that_is_not_answered_in_time_says_to_answer_no(folder):
     rig = makes.LEDGER.rig(folder)
-    async with bridged(rig, deadlines=rigs.replace_deadlines(person=0.5)) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig, deadlines=rigs.replace_deadlines(person=0.5)) as (bridge, device):
         rig.panel.script = ask_person
         with pytest.raises(TimedOut) as caught:
             await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
@@ -69,8 +66,7 @@ PRESSED_BY_HWI = (makes.TREZOR, makes.COLDCARD)
 @pytest.mark.parametrize("make", PRESSED_BY_HWI, ids=makes.named)
 async def test_a_person_decides_though_the_device_would_obey_its_host(make, asked, folder):
     rig = make.rig(folder, allow_keypress=True)
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         rig.panel.script = ask_person
         async with running(asked(bridge, device)) as task:
             await rig.shown("")

@@ -9,7 +9,7 @@ from firmware_bridge import (
 )
 from multisig import Vault
 from tests.conformance import makes, payments
-from tests.conformance.makes import VAULT, Shown, enrol, sign_and_check
+from tests.conformance.makes import VAULT, Shown, enrol, enrolled, sign_and_check
 from tests.conformance.rigs import NETWORK, Seed, bridged
 
 pytestmark = pytest.mark.anyio
@@ -34,8 +34,8 @@ async def test_s18_a_device_that_is_no_cosigner_is_not_asked(folder):
 async def test_enrolment_outlives_the_program(strict_rig):
     """On the device itself, or by the proof that the program keeps."""
     kept = RegistrationsInMemory()
-    async with bridged(strict_rig, registrations=kept) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(strict_rig, registrations=kept) as (bridge, device):
+        pass
     strict_rig.panel.script = makes.approve_all
     async with bridged(strict_rig, registrations=kept) as (bridge, [device]):
         shown = Shown(strict_rig)
@@ -48,8 +48,7 @@ async def test_enrolment_outlives_the_program(strict_rig):
 async def test_s16_another_quorum_of_the_same_cosigners_is_another_vault(make, folder):
     rig = make.rig(folder)
     other = Vault(NETWORK, 1, VAULT.cosigners)
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         shown = Shown(rig)
         with pytest.raises(NotEnrolled):
             await bridge.sign(device.id, payments.make_spend(other), other)

@@ -8,7 +8,7 @@ import pytest
 
 from firmware_bridge import DeviceState, Disconnected, WrongDevice
 from tests.conformance import makes, payments
-from tests.conformance.makes import VAULT, Shown, enrol, works_again
+from tests.conformance.makes import VAULT, Shown, enrolled, works_again
 from tests.conformance.rigs import (
     ACCOUNT,
     PATIENCE,
@@ -86,8 +86,7 @@ def at_the_same_place(rig, make, folder):
 async def test_s18_another_device_that_was_put_in_unnoticed(make, folder):
     """A signer of the same vault, even: the person is told before anything is shown on it."""
     rig = make.rig(folder)
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         await rig.unplug()
         other = at_the_same_place(rig, make, folder)
         async with plugged_in(other):

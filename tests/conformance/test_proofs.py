@@ -6,8 +6,7 @@ from firmware_bridge import BridgeError, Unsupported, conversation
 from multisig import PsbtMismatch
 from multisig.bip322 import build_proof
 from tests.conformance import makes, payments
-from tests.conformance.makes import VAULT, Shown, enrol, sign_and_check
-from tests.conformance.rigs import bridged
+from tests.conformance.makes import VAULT, Shown, enrolled, sign_and_check
 
 pytestmark = pytest.mark.anyio
 
@@ -33,8 +32,7 @@ def proof(coins):
 @pytest.mark.parametrize(("make", "coins", "words"), SIGNS)
 async def test_a_device_that_is_known_to_signs_a_message(make, coins, words, folder):
     rig = make.rig(folder)
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         shown = Shown(rig)
         await sign_and_check(bridge, device, rig, proof(coins))
     assert all(shown.says(word) for word in words)
@@ -43,8 +41,7 @@ async def test_a_device_that_is_known_to_signs_a_message(make, coins, words, fol
 @pytest.mark.parametrize(("make", "coins", "end"), NOT_ASKED)
 async def test_a_device_that_is_not_known_to_is_not_asked(make, coins, end, folder, monkeypatch):
     rig = make.rig(folder)
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         shown = Shown(rig)
         with pytest.raises(Unsupported, match="signs no such message"):
             await bridge.sign(device.id, proof(coins), VAULT)
@@ -65,8 +62,7 @@ async def test_what_only_claims_to_be_a_message_reaches_no_device(folder):
     tx = type(whole.tx)(0, whole.tx.inputs[1:], whole.tx.outputs, 0)
     # All of real coins as a fee, under a message.
     payment = type(whole)(tx, inputs, whole.outputs, whole.xpubs, whole.signed_message)
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         shown = Shown(rig)
         with pytest.raises(PsbtMismatch, match="not the message"):
             await bridge.sign(device.id, payment, VAULT)

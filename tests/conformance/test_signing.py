@@ -26,7 +26,7 @@ from multisig import (
     signer_progress,
 )
 from tests.conformance import makes, payments
-from tests.conformance.makes import VAULT, Shown, enrol, sign_and_check
+from tests.conformance.makes import VAULT, Shown, enrol, enrolled, sign_and_check
 from tests.conformance.rigs import NETWORK, SEEDS, bridged
 
 pytestmark = pytest.mark.anyio
@@ -35,8 +35,7 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.parametrize("inputs", [1, 3])
 async def test_a_vault_spend_is_signed_and_verified(rig, inputs):
     psbt = payments.make_spend(VAULT, n_inputs=inputs)
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         signed = await sign_and_check(bridge, device, rig, psbt)
     assert signed.tx == psbt.tx
     assert signed.without_signatures() == psbt
@@ -53,8 +52,7 @@ def with_op_return(data: bytes) -> Psbt:
 
 
 async def test_what_is_signed_already_is_not_asked_again(rig):
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         signed = await sign_and_check(bridge, device, rig)
         rig.panel.script = refuse_all
         assert await bridge.sign(device.id, signed, VAULT) is signed
@@ -64,8 +62,7 @@ async def test_a_broken_callback_costs_no_signature(rig, caplog):
     def broken(_progress):
         raise RuntimeError("a bug of the caller")
 
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         await sign_and_check(bridge, device, rig, on_progress=broken)
     assert "a bug of the caller" in caplog.text
 
@@ -91,8 +88,7 @@ async def test_three_devices_sign_at_the_same_time(folder):
 
 
 async def test_s19_a_wrong_signature_is_named_by_its_input(rig):
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         rig.device.faults = Faults(wrong_signatures=frozenset({1}))
         with pytest.raises(BadDeviceSignature) as caught:
             await bridge.sign(device.id, payments.make_spend(VAULT, n_inputs=3), VAULT)
@@ -101,8 +97,7 @@ async def test_s19_a_wrong_signature_is_named_by_its_input(rig):
 
 async def test_inputs_left_unsigned_are_told(rig, make):
     told: list[Progress] = []
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         rig.device.faults = Faults(missing_signatures=frozenset({1}))
         psbt = payments.make_spend(VAULT, n_inputs=3)
         if not make.partial:
@@ -116,8 +111,7 @@ async def test_inputs_left_unsigned_are_told(rig, make):
 
 
 async def test_s18_another_signer_of_the_vault_is_not_the_one_that_was_asked_for(rig):
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         shown = Shown(rig)
         psbt = payments.make_spend(VAULT)
         with pytest.raises(WrongDevice):
@@ -142,8 +136,7 @@ def swap_keys(rig):
 @pytest.mark.parametrize("make", makes.FAKES, ids=makes.named)
 async def test_s18_keys_that_change_while_the_person_looks(make, folder):
     rig = make.rig(folder)
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         rig.panel.script = swap_keys(rig)
         with pytest.raises(WrongDevice):
             await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
@@ -171,8 +164,7 @@ def with_a_key_of(rig) -> Psbt:
 )
 async def test_s1_s8_s9_what_is_merely_said_changes_neither_screen_nor_signature(rig, falsify):
     """None of it is the device's fault, so none of it may end as its bad signature."""
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         honest = Shown(rig)
         expected = await sign_and_check(bridge, device, rig, SPEND)
         lied = Shown(rig)

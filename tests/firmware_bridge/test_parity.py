@@ -26,7 +26,7 @@ from multisig import (
     verify_signatures,
 )
 from tests.conformance import makes, rigs
-from tests.conformance.makes import VAULT, Shown, enrol, sign_and_check
+from tests.conformance.makes import VAULT, Shown, enrolled, sign_and_check
 from tests.conformance.rigs import ACCOUNT, NETWORK, bridged
 from tests.conformance.test_signing import with_op_return
 from tests.support import bare_hwi, wallets
@@ -64,8 +64,7 @@ async def test_the_same_keys(rig):
 
 @pytest.mark.parametrize(("chain", "index"), [(RECEIVE, 0), (CHANGE, 11)])
 async def test_the_same_address_of_a_vault(rig, chain, index):
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         ours = await bridge.show_address(device.id, VAULT, chain, index)
         assert await bare_hwi.vault_address(rig, VAULT, chain, index) == ours
 
@@ -80,8 +79,7 @@ async def test_the_same_address_of_a_profile(rig):
 
 @pytest.mark.parametrize("psbt", SPENDS.values(), ids=SPENDS)
 async def test_the_same_signatures_of_a_vault(rig, psbt):
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         ours = await sign_and_check(bridge, device, rig, psbt)
         theirs = await bare_hwi.sign(rig, psbt)
     assert accept_signatures(psbt, theirs, VAULT, rig.seed.fingerprint) == ours
@@ -109,8 +107,7 @@ async def test_the_same_signature_of_a_message(rig):
 @pytest.mark.parametrize("size", [76, 78, 80])
 async def test_op_return_over_75_bytes_hwi_signs_another_transaction_on_a_trezor(rig, size):
     psbt = with_op_return(bytes(size))
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
+    async with enrolled(rig) as (bridge, device):
         ours = await sign_and_check(bridge, device, rig, psbt)
         if rig.family == Family.TREZOR:
             # The length byte counts as data: of 80 bytes it makes 81, which the device refuses.
