@@ -1,42 +1,17 @@
 """The examples of docs/build/firmware_bridge.md, run as they stand there, against virtual devices."""
 
-import asyncio
 import re
-import threading
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 
 from firmware_bridge import Family
 from multisig import RECEIVE, Transaction, sats, signer_progress
 from tests.conformance import rigs
 from tests.conformance.rigs import NETWORK, make_rig
 from tests.support import wallets
-
-
-class ThreadedRig:
-    """A rig in another thread's event loop."""
-
-    def __init__(self, rig):
-        self.rig = rig
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-
-    def __enter__(self):
-        self._thread.start()
-        self.endpoint = self.run(self.rig.plug_in())
-        return self
-
-    def __exit__(self, *_):
-        self.run(self.rig.unplug())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def run(self, coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
-
 
 pytestmark = pytest.mark.anyio
 
@@ -104,9 +79,11 @@ async def test_states(plugged):
 
 
 def test_without_an_event_loop():
-    with rigs.short_folder() as folder, ThreadedRig(make_rig(Family.COLDCARD, Path(folder))) as there:
-        where = {"endpoints": [there.endpoint], "usb": False, "deadlines": rigs.QUICK}
-        assert example("fingerprints")(NETWORK, **where) == [str(there.rig.seed.fingerprint)]
+    with rigs.short_folder() as folder, start_blocking_portal() as portal:
+        rig = make_rig(Family.COLDCARD, Path(folder))
+        with portal.wrap_async_context_manager(rigs.plugged_in(rig)) as endpoint:
+            where = {"endpoints": [endpoint], "usb": False, "deadlines": rigs.QUICK}
+            assert example("fingerprints")(NETWORK, **where) == [str(rig.seed.fingerprint)]
 
 
 async def test_pin_and_passphrase(plugged, monkeypatch):

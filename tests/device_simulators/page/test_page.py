@@ -1,15 +1,14 @@
 """The page of virtual devices: who gets in, and what a person sees and presses."""
 
-import asyncio
 import http.client
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from playwright.sync_api import expect
 
 from device_simulators.errors import NoSuchPrompt
@@ -29,7 +28,7 @@ class Served:
     desk: SimulatorDesk = field(default_factory=lambda: SimulatorDesk("Two devices"))
     pressed: list[tuple[str, int, bool]] = field(default_factory=list)
     url: str = ""
-    _loop: asyncio.AbstractEventLoop = field(init=False)
+    _portal: BlockingPortal = field(init=False)
 
     def __post_init__(self) -> None:
         for title in ("Ledger", "Trezor"):
@@ -45,25 +44,16 @@ class Served:
         return press
 
     def show(self, place: int, screen: DeviceScreen) -> None:
-        self._loop.call_soon_threadsafe(self.desk.show, self.desk.stands[place], screen)
+        self._portal.call(self.desk.show, self.desk.stands[place], screen)
 
     @contextmanager
     def running(self) -> Iterator["Served"]:
-        """Runs in a thread of its own: the browser's calls block."""
-        self._loop = asyncio.new_event_loop()
-        stack, thread = AsyncExitStack(), threading.Thread(target=self._loop.run_forever)
-        thread.start()
-        try:
-            self.url = self._do(stack.enter_async_context(serving(self.desk)))
+        """In a thread of its own: the browser's calls block."""
+        with (
+            start_blocking_portal() as self._portal,
+            self._portal.wrap_async_context_manager(serving(self.desk)) as self.url,
+        ):
             yield self
-        finally:
-            self._do(stack.aclose())
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            thread.join()
-            self._loop.close()
-
-    def _do(self, what):
-        return asyncio.run_coroutine_threadsafe(what, self._loop).result(PATIENCE)
 
 
 @pytest.fixture
