@@ -19,7 +19,7 @@ from multisig import (
     Transaction,
     to_version_2,
 )
-from multisig.wire import with_length
+from multisig.wire import Reader, with_length
 from tests.support.vectors import official
 from tests.support.wallets import ALICE, BOB, make_spend, make_vault
 
@@ -83,22 +83,13 @@ def same_transaction(theirs: HwiPsbt, ours: Transaction) -> None:
 
 def maps_of(raw: bytes) -> list[dict[bytes, bytes]]:
     """Its maps, whatever is in them and in whichever order."""
-    found, at, fields = [], 5, {}
-    while at < len(raw):
-        key, at = _sized(raw, at)
-        if not key:
-            found.append(fields)
-            fields = {}
-            continue
-        fields[key], at = _sized(raw, at)
+    reader, found = Reader(raw), []
+    reader.take(5)
+    while reader.remaining:
+        found.append({})
+        while key := reader.sized():
+            found[-1][key] = reader.sized()
     return found
-
-
-def _sized(raw: bytes, at: int) -> tuple[bytes, int]:
-    wide = {0xFD: 2, 0xFE: 4, 0xFF: 8}.get(raw[at], 0)
-    length = int.from_bytes(raw[at + 1 : at + 1 + wide], "little") if wide else raw[at]
-    start = at + 1 + wide
-    return raw[start : start + length], start + length
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(1, 2**31 - 1))
