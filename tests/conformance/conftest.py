@@ -17,11 +17,7 @@ from tests.support.examples import IS_FULL
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("conformance", "the contract of firmware_bridge, for a device at an endpoint")
     group.addoption("--endpoint", help="such as trezor:udp:127.0.0.1:21324; default: virtual devices of ours")
-    group.addoption(
-        "--hands",
-        default="",
-        help="module:factory of what presses and reads at the endpoint",
-    )
+    group.addoption("--hands", default="", help="module:factory of what presses and reads at the endpoint")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -62,11 +62,7 @@ class Make:
 
 
 TREZOR = Make(Family.TREZOR, clears=True, pin={"pin": PIN}, types_pin=True, partial=False)
-COLDCARD = Make(
-    Family.COLDCARD,
-    enrols=True,
-    screens=("sign-transaction",),
-)
+COLDCARD = Make(Family.COLDCARD, enrols=True, screens=("sign-transaction",))
 LEDGER = Make(Family.LEDGER, enrols=True, proves=True, screens=("sign-transaction",))
 VIRTUAL = (TREZOR, COLDCARD, LEDGER)
 # One fake for each way in which vaults are known.

@@ -35,11 +35,7 @@ EYES = 30.0
 
 NETWORK = Network.TESTNET4
 ACCOUNT = multisig_account_path(NETWORK)
-VIRTUAL = {
-    Family.TREZOR: VirtualTrezor,
-    Family.COLDCARD: VirtualColdcard,
-    Family.LEDGER: VirtualLedger,
-}
+VIRTUAL = {Family.TREZOR: VirtualTrezor, Family.COLDCARD: VirtualColdcard, Family.LEDGER: VirtualLedger}
 _ENTROPIES = tuple(bytes([number]) * 16 for number in (1, 2, 3))
 SEEDS = tuple(Seed.from_entropy(entropy) for entropy in _ENTROPIES)
 COSIGNERS = tuple(wallets.Holder(seed, NETWORK) for seed in SEEDS)
@@ -52,13 +48,7 @@ WORDS = {
 # Without the pauses that spare real devices. A test of a deadline has a short one of its own
 # (``replace_deadlines``), to which no input adds.
 QUICK = Deadlines(
-    probe=PATIENCE,
-    read=PATIENCE,
-    work=PATIENCE,
-    person=PATIENCE,
-    margin=0.0,
-    grace=1.0,
-    retry=0.0,
+    probe=PATIENCE, read=PATIENCE, work=PATIENCE, person=PATIENCE, margin=0.0, grace=1.0, retry=0.0
 )
 
 

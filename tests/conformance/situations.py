@@ -154,8 +154,7 @@ SITUATIONS: dict[str, Situation] = {
         at_each_screen(Stage.sign, Stage.unplug, Stage.mend, enrolled=True),
     ),
     "sign-killed": Situation(
-        "our worker killed at each screen of a payment",
-        at_each_screen(Stage.sign, Stage.kill, enrolled=True),
+        "our worker killed at each screen of a payment", at_each_screen(Stage.sign, Stage.kill, enrolled=True)
     ),
     "late-yes-killed": Situation(
         "our worker killed, then the person says yes, then the same payment again",

@@ -4,15 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from device_simulators.panel import (
-    Decision,
-    Happening,
-    PanelEvent,
-    Prompt,
-    Script,
-    approve_all,
-    ask_person,
-)
+from device_simulators.panel import Decision, Happening, PanelEvent, Prompt, Script, approve_all, ask_person
 from firmware_bridge import Bridge, BridgeError, Device
 from multisig import CHANGE, RECEIVE, Policy, Psbt, encode_address
 from tests.conformance import makes, payments, remote

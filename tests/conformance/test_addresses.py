@@ -18,15 +18,7 @@ from multisig import (
 )
 from tests.conformance import makes, payments
 from tests.conformance.makes import NAME, Shown
-from tests.conformance.rigs import (
-    COSIGNERS,
-    QUICK,
-    SEEDS,
-    UNDER_TEST,
-    VIRTUAL,
-    Rig,
-    plugged_in,
-)
+from tests.conformance.rigs import COSIGNERS, QUICK, SEEDS, UNDER_TEST, VIRTUAL, Rig, plugged_in
 from tests.support.wallets import make_vault
 
 pytestmark = pytest.mark.anyio

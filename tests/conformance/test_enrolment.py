@@ -2,11 +2,7 @@
 
 import pytest
 
-from firmware_bridge import (
-    NotEnrolled,
-    RegistrationsInMemory,
-    WrongDevice,
-)
+from firmware_bridge import NotEnrolled, RegistrationsInMemory, WrongDevice
 from multisig import Vault
 from tests.conformance import makes, payments
 from tests.conformance.makes import VAULT, Shown, enrol, enrolled, sign_and_check

@@ -9,14 +9,7 @@ import pytest
 from firmware_bridge import DeviceState, Disconnected, WrongDevice
 from tests.conformance import makes, payments
 from tests.conformance.makes import VAULT, Shown, enrolled, works_again
-from tests.conformance.rigs import (
-    ACCOUNT,
-    PATIENCE,
-    SEEDS,
-    bridged,
-    plugged_in,
-    running,
-)
+from tests.conformance.rigs import ACCOUNT, PATIENCE, SEEDS, bridged, plugged_in, running
 
 pytestmark = pytest.mark.anyio
 

@@ -19,10 +19,7 @@ SIGNS = (
     (makes.LEDGER, [], ("OP_RETURN", "Fees 0 ")),
 )
 # What it would do if it were asked: refuse, or show a payment of everything.
-NOT_ASKED = (
-    (makes.TREZOR, [], "data in a form"),
-    (makes.LEDGER, COINS, "Fees 0.0011"),
-)
+NOT_ASKED = ((makes.TREZOR, [], "data in a form"), (makes.LEDGER, COINS, "Fees 0.0011"))
 
 
 def proof(coins):

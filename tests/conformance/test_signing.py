@@ -6,12 +6,7 @@ import pytest
 
 from device_simulators.faults import Faults
 from device_simulators.panel import Decision, Prompt, ask_person, refuse_all
-from firmware_bridge import (
-    BadDeviceSignature,
-    DeviceFault,
-    Progress,
-    WrongDevice,
-)
+from firmware_bridge import BadDeviceSignature, DeviceFault, Progress, WrongDevice
 from multisig import (
     CHANGE,
     ChangeTo,

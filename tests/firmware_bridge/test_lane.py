@@ -10,11 +10,7 @@ from functools import partial
 
 import pytest
 
-from firmware_bridge.errors import (
-    Cancelled,
-    TimedOut,
-    WorkerCrashed,
-)
+from firmware_bridge.errors import Cancelled, TimedOut, WorkerCrashed
 from firmware_bridge.lane import Lane, Patience
 from firmware_bridge.model import Deadlines, Endpoint
 from firmware_bridge.worker import spawn

@@ -11,17 +11,7 @@ from firmware_bridge import Deadlines
 from firmware_bridge.limits import DeviceLimits, why_not
 from firmware_bridge.makers import ledger, maker_of, trezor
 from firmware_bridge.model import Family
-from multisig import (
-    CHANGE,
-    ChangeTo,
-    Network,
-    Psbt,
-    TxOut,
-    build_psbt,
-    encode_address,
-    p2tr,
-    sats,
-)
+from multisig import CHANGE, ChangeTo, Network, Psbt, TxOut, build_psbt, encode_address, p2tr, sats
 from multisig.script import witness_output
 from tests.conformance import payments, rigs
 from tests.support.examples import examples

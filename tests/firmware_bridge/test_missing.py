@@ -53,11 +53,7 @@ def test_beyond_it_the_project_itself_asks_for_all_that_hwi_needs():
     [
         ((3, 12), {"hwilib"}, "{python} -m pip install hwi==3.2.0"),
         ((3, 13), {"hwilib"}, "{python} -m pip install --ignore-requires-python --no-deps hwi==3.2.0"),
-        (
-            (3, 14),
-            {"hwilib", "pip"},
-            "uv pip install --python {python} --no-deps hwi==3.2.0",
-        ),
+        ((3, 14), {"hwilib", "pip"}, "uv pip install --python {python} --no-deps hwi==3.2.0"),
     ],
 )
 def test_the_sentence_names_the_line_for_this_environment(monkeypatch, version, hidden, line):

@@ -5,12 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from firmware_bridge import (
-    Cancelled,
-    DeviceState,
-    Family,
-    Uninitialised,
-)
+from firmware_bridge import Cancelled, DeviceState, Family, Uninitialised
 from multisig import multisig_account_path
 from tests.conformance import rigs
 from tests.conformance.rigs import QUICK, bridged, make_fake, make_rig

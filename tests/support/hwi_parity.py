@@ -33,11 +33,7 @@ OWNER = holder(0, NETWORK)
 PROFILE = OWNER.profile()
 VAULT_ACCOUNT, ACCOUNT = "m/48h/1h/0h/2h", str(profile_account_path(NETWORK))
 # Where HWI expects emulators.
-PLACES = {
-    Family.TREZOR: 21324,
-    Family.LEDGER: 9999,
-    Family.COLDCARD: Path("/tmp/ckcc-simulator.sock"),
-}
+PLACES = {Family.TREZOR: 21324, Family.LEDGER: 9999, Family.COLDCARD: Path("/tmp/ckcc-simulator.sock")}
 # HWI presses this simulator's buttons itself, and reports it as broken where it cannot.
 PRESSES = {Family.COLDCARD}
 FINGERPRINT = str(seed().fingerprint)

@@ -4,17 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from custody.schemas.proposals import TxType
-from multisig import (
-    RECEIVE,
-    ChangeTo,
-    Psbt,
-    Transaction,
-    TxIn,
-    TxOut,
-    Vault,
-    build_psbt,
-    sats,
-)
+from multisig import RECEIVE, ChangeTo, Psbt, Transaction, TxIn, TxOut, Vault, build_psbt, sats
 from multisig.tokens import Bytecode, Deploy, Function, Payload, TokenCall, token_amount, token_script
 from signerd.core.tokens import PublishedToken, TokenClaim, facts_of
 from signerd.core.values import Snapshot

@@ -57,11 +57,7 @@ def coin(policy: Policy, index: int = 0, amount: Sats = COIN) -> CoinToSpend:
 
 
 def spend(
-    policy: Policy,
-    *,
-    inputs: int = 1,
-    outputs: Sequence[TxOut | ChangeTo] | None = None,
-    locktime: int = 0,
+    policy: Policy, *, inputs: int = 1, outputs: Sequence[TxOut | ChangeTo] | None = None, locktime: int = 0
 ) -> Psbt:
     """Spends `inputs` coins to the outputs; by default a payment, and change that leaves a fee of 5,000 sats
     for each input.

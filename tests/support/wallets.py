@@ -170,11 +170,7 @@ THREE = (ALICE, BOB, CAROL)
 
 
 def make_vault(
-    signers: Sequence[Keys] = THREE,
-    threshold: int = 2,
-    *,
-    network: Network | None = None,
-    account: int = 0,
+    signers: Sequence[Keys] = THREE, threshold: int = 2, *, network: Network | None = None, account: int = 0
 ) -> Vault:
     network = network or signers[0].network
     return Vault(network, threshold, tuple(signer.vault_key(network, account) for signer in signers))

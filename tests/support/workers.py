@@ -10,14 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from firmware_bridge.protocol import (
-    DriverHost,
-    Hello,
-    OperationDone,
-    Question,
-    WorkerCall,
-    encode,
-)
+from firmware_bridge.protocol import DriverHost, Hello, OperationDone, Question, WorkerCall, encode
 from firmware_bridge.worker import Server, silence
 
 

@@ -75,11 +75,7 @@ def _stranger():
 FIRST = "other-0"
 # The first spend is signed; the second one says that it replaces it.
 DECLARED = {"says": {"replaces": FIRST}, "neighbours": lambda s: beside(s.honest)}
-NOT_A_BUMP = {
-    **DECLARED,
-    "checks": ("replacement",),
-    "held": ("conflict",),
-}
+NOT_A_BUMP = {**DECLARED, "checks": ("replacement",), "held": ("conflict",)}
 
 
 def cancel(scene: Scene) -> Psbt:
@@ -181,9 +177,7 @@ def forward_with(scene: Scene, data: bytes) -> Psbt:
 OURS = ALICE.profile()
 IN = VAULT.script_pubkey(0, 3)
 FORWARD = {"forward": ALICE, "named": (0,)}
-UNKNOWN_PROFILE = {
-    "checks": ("forward-profile",),
-}
+UNKNOWN_PROFILE = {"checks": ("forward-profile",)}
 KIND = {"kind": "forward"}
 FORWARDS = (
     Recipe(name="our own money into the vault", psbt=lambda s: forward(s, OURS, IN), says=KIND, honest=True, **FORWARD),

@@ -135,13 +135,7 @@ def beyond_its_outputs(scene: Scene) -> Psbt:
 
 
 def unproven(name, psbt, findings=NOT_THE_ONE):
-    return Recipe(
-        name=name,
-        psbt=psbt,
-        findings=findings,
-        checks=UNCOUNTED,
-        handover="refused",
-    )
+    return Recipe(name=name, psbt=psbt, findings=findings, checks=UNCOUNTED, handover="refused")
 
 
 S5 = (
@@ -155,11 +149,7 @@ S5 = (
 
 
 def asked_for(name, sighash):
-    return Recipe(
-        name=name,
-        psbt=lambda s: with_input(s.honest, 1, sighash_type=sighash),
-        findings=OPEN,
-    )
+    return Recipe(name=name, psbt=lambda s: with_input(s.honest, 1, sighash_type=sighash), findings=OPEN)
 
 
 def given(name, sighash):

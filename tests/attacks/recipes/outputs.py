@@ -50,12 +50,7 @@ def hidden(name, script, *, shown="0x6869"):
 
 
 def unknown(name, script):
-    return Recipe(
-        name=name,
-        psbt=lambda s: s.paying(script),
-        findings=UNKNOWN,
-        checks=NAMELESS,
-    )
+    return Recipe(name=name, psbt=lambda s: s.paying(script), findings=UNKNOWN, checks=NAMELESS)
 
 
 def with_second(scene: Scene) -> Psbt:

@@ -79,11 +79,7 @@ def called(
 
 
 def misshapen(name: str, *outputs: TxOut | ChangeTo, index: int = 0) -> Recipe:
-    return called(
-        name,
-        psbt=lambda s: carrying(s, call(s), *outputs, index=index),
-        checks=("token-shape",),
-    )
+    return called(name, psbt=lambda s: carrying(s, call(s), *outputs, index=index), checks=("token-shape",))
 
 
 def unproven(name: str, shown: Callable[[Scene], Mapping[str, str]]) -> Recipe:
@@ -239,9 +235,7 @@ def on(model: str, whole: int | None, first: int = 0) -> dict[str, Any]:
 ONE = on("Trezor One 1.14.1", 32, 31)
 MODEL_T = on("Trezor Model T 2.3.6", 44, 43)
 CUT = {"held": ("token-not-on-screen",)}
-CUT_AND_HELD = {
-    "held": ("token-effect", "token-not-on-screen"),
-}
+CUT_AND_HELD = {"held": ("token-effect", "token-not-on-screen")}
 S28 = (
     called("a transfer that the screen shows whole", honest=True, **on("Coldcard Mk4 5.4.5", 160, 80)),
     called("a stop whose contract alone is cut, by its last bytes", Function.PAUSE, honest=True, warned=("token-not-on-screen",), **ONE),

@@ -11,14 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_simulators.trezor import messages as ours
-from device_simulators.trezor.wire import (
-    CHUNK,
-    MalformedMessage,
-    Reassembler,
-    decode,
-    encode,
-    to_chunks,
-)
+from device_simulators.trezor.wire import CHUNK, MalformedMessage, Reassembler, decode, encode, to_chunks
 
 UINT32 = st.integers(0, 2**32 - 1)
 UINT64 = st.integers(0, 2**64 - 1)

@@ -9,12 +9,7 @@ import pytest
 
 from device_simulators.coldcard import firmware as coldcard
 from firmware_bridge import Device, Endpoint, Family, advisories
-from firmware_bridge.advisories import (
-    firmware_known,
-    has_anti_exfil,
-    known_flaws,
-    packaged,
-)
+from firmware_bridge.advisories import firmware_known, has_anti_exfil, known_flaws, packaged
 from firmware_bridge.makers import maker_of
 from firmware_bridge.makers.versions import FirmwareVersion
 from tests.conformance import makes

@@ -12,14 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_bridge.airgap.bbqr import BbqrAssembler, BbqrEncoding, split
-from firmware_bridge.airgap.transfer import (
-    MAX_BYTES,
-    MAX_TEXT,
-    BadTransfer,
-    Content,
-    OtherTransfer,
-    Transfer,
-)
+from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_TEXT, BadTransfer, Content, OtherTransfer, Transfer
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "bbqr.json").read_text())
 ALPHANUMERIC = set("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:")

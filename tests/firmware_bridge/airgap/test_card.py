@@ -96,11 +96,7 @@ def test_the_bytes_are_on_the_card_before_the_name_is(tmp_path, monkeypatch):
 )
 @pytest.mark.parametrize("where", ["create", "fsync", "read"])
 def test_errors_of_a_card(tmp_path, monkeypatch, code, outcome, leaf, where):
-    seam, name = {
-        "create": (tempfile, "mkstemp"),
-        "fsync": (os, "fsync"),
-        "read": (os, "open"),
-    }[where]
+    seam, name = {"create": (tempfile, "mkstemp"), "fsync": (os, "fsync"), "read": (os, "open")}[where]
     reading, writing = (card.read, tmp_path / "rent.psbt", 10), (card.write, tmp_path, "rent.psbt", b"whole")
     work, *args = reading if where == "read" else writing
     with monkeypatch.context() as patched:

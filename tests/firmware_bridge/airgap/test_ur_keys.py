@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_bridge.airgap import (
-    BadTransfer,
-    Content,
-    Scanner,
-    cbor,
-    parse_signer_keys,
-)
+from firmware_bridge.airgap import BadTransfer, Content, Scanner, cbor, parse_signer_keys
 from firmware_bridge.airgap.cbor import Tag
 from firmware_bridge.airgap.ur_keys import key_lines
 from firmware_bridge.airgap.vault_files import keys_in

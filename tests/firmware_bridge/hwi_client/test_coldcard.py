@@ -44,11 +44,7 @@ async def coldcard(script=approve_all, *, seed=SEEDS[0], **options):
 
 
 def enrol_args(vault=VAULT, name="Savings", *, again=False):
-    return {
-        "policy": policy_args(vault),
-        "again": again,
-        "file": vault_file(vault, name),
-    }
+    return {"policy": policy_args(vault), "again": again, "file": vault_file(vault, name)}
 
 
 def signed_by_device(answer, psbt) -> bool:

@@ -10,15 +10,7 @@ from multisig import CHANGE, Psbt, signer_progress
 from tests.conformance.rigs import ACCOUNT, NETWORK, QUICK, make_vault
 from tests.support.driver import sign_args
 from tests.support.jade_peer import JadePeer
-from tests.support.peers import (
-    OWNER,
-    VAULT,
-    address_args,
-    enrol_args,
-    opened,
-    outcome_of,
-    plugged_in,
-)
+from tests.support.peers import OWNER, VAULT, address_args, enrol_args, opened, outcome_of, plugged_in
 from tests.support.wallets import make_spend
 
 

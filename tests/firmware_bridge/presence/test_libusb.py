@@ -2,12 +2,7 @@
 
 from types import SimpleNamespace
 
-from firmware_bridge.presence.libusb import (
-    hid_sighting,
-    list_usb,
-    serial_sighting,
-    webusb_sighting,
-)
+from firmware_bridge.presence.libusb import hid_sighting, list_usb, serial_sighting, webusb_sighting
 
 
 def seen_by(look, items):
