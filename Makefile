@@ -1,4 +1,4 @@
-# People and CI run the same commands. Nothing is needed but Python 3.11 to 3.13 (with venv) and make.
+# People and CI run the same commands. Nothing is needed but Python 3.11 to 3.14 (with venv) and make.
 VENV ?= .venv
 BIN := $(VENV)/bin
 # Two for each core (tests/conftest.py).
@@ -30,7 +30,7 @@ help:
 
 venv: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml lock/dev.txt lock/build.txt lock/hwi.txt lock/uv.txt tools/bootstrap tools/install
+$(VENV)/.installed: pyproject.toml lock/dev.txt lock/build.txt lock/hwi.txt $(wildcard lock/ctypes/*.txt) lock/uv.txt tools/bootstrap tools/install
 	@sh tools/bootstrap $(VENV)
 
 # Ctrl-C is the demo's to handle: the shell waits for it (a shell without a trap dies first), and make has nothing to report.

@@ -1,14 +1,13 @@
-"""The supported Python versions (ADR 24), and the settings of the garbage collector.
-On a newer one py-bitcoinkernel is not installed. Each program says so in one sentence, before it imports
-anything of it.
-"""
+"""The supported Python versions (ADR 24), and the settings of the garbage collector."""
 
 import gc
 import sys
 from pathlib import Path
 from typing import Final
 
-NEWEST: Final = (3, 13)
+NEWEST: Final = (3, 14)
+# The newest for which the platform's engine has a wheel.
+NEWEST_OF_ENGINE: Final = (3, 13)
 # New objects before the collector looks for cycles. With Python's 700 it runs again and again during the
 # imports, a sixth of the time until a server answers.
 COLLECT_AFTER: Final = 50_000
@@ -21,8 +20,8 @@ def prepare(program: str, version: tuple[int, int] = sys.version_info[:2]) -> No
     """
     if version > NEWEST:
         raise SystemExit(
-            f"{program} runs on Python 3.11 to 3.13, and this is {version[0]}.{version[1]}: "
-            f"run {_install_line(program)}"
+            f"{program} runs on Python 3.11 to {_text(NEWEST)}, and this is {_text(version)}: "
+            f"run {install_line(program, NEWEST)}"
         )
     gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
 
@@ -35,11 +34,15 @@ def settle() -> None:
     gc.set_threshold(*_USUAL)
 
 
-def _install_line(program: str) -> str:
+def install_line(program: str, version: tuple[int, int]) -> str:
     """By the installer that made this environment, which knows the extras; uv's where none tells itself."""
     if (Path(sys.prefix) / "uv-receipt.toml").exists():
-        return "uv tool upgrade --python 3.13 signerd"
+        return f"uv tool upgrade --python {_text(version)} signerd"
     if (Path(sys.prefix) / "pipx_metadata.json").exists():
-        return "pipx reinstall --python 3.13 signerd"
+        return f"pipx reinstall --python {_text(version)} signerd"
     extras = "desktop,server" if program == "custody" else "desktop"
-    return f"uv tool install --python 3.13 'signerd[{extras}]'"
+    return f"uv tool install --python {_text(version)} 'signerd[{extras}]'"
+
+
+def _text(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))

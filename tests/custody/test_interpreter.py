@@ -10,10 +10,10 @@ import pytest
 from custody.common.interpreter import prepare
 from tests.support.processes import ended, said
 
-AS_IF_NEWER = "import sys; sys.version_info = (3, 14, 0, 'final', 0); sys.argv = ['it', '--version']; "
+AS_IF_NEWER = "import sys; sys.version_info = (3, 15, 0, 'final', 0); sys.argv = ['it', '--version']; "
 
 
-@pytest.mark.parametrize("version", [(3, 11), (3, 12), (3, 13)])
+@pytest.mark.parametrize("version", [(3, 11), (3, 12), (3, 13), (3, 14)])
 def test_what_is_supported_is_let_through(version):
     usual = gc.get_threshold()
     prepare("signerd", version)
@@ -26,23 +26,23 @@ def test_each_program_says_it_before_it_loads_what_is_missing(package):
     done = ended([sys.executable, "-c", code])
     assert (done.returncode, done.stdout) == (1, "")
     (sentence,) = done.stderr.splitlines()
-    assert "runs on Python 3.11 to 3.13, and this is 3.14:" in sentence
+    assert "runs on Python 3.11 to 3.14, and this is 3.15:" in sentence
     extras = "desktop,server" if package == "custody.cli" else "desktop"
-    assert sentence.endswith(f"run uv tool install --python 3.13 'signerd[{extras}]'")
+    assert sentence.endswith(f"run uv tool install --python 3.14 'signerd[{extras}]'")
 
 
 @pytest.mark.parametrize(
     ("receipt", "line"),
     [
-        ("uv-receipt.toml", "uv tool upgrade --python 3.13 signerd"),
-        ("pipx_metadata.json", "pipx reinstall --python 3.13 signerd"),
+        ("uv-receipt.toml", "uv tool upgrade --python 3.14 signerd"),
+        ("pipx_metadata.json", "pipx reinstall --python 3.14 signerd"),
     ],
 )
 def test_the_installer_that_made_the_environment_is_named(receipt, line, tmp_path, monkeypatch):
     (tmp_path / receipt).touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     with pytest.raises(SystemExit, match=f"run {line}$"):
-        prepare("signerd", (3, 14))
+        prepare("signerd", (3, 15))
 
 
 def test_what_stays_collects_as_usual_once_it_has_started():

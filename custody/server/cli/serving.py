@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -109,10 +110,18 @@ def _process(command: str, state: Path, metrics: str | None, *, works: bool) -> 
     """The platform of a process that answers requests (``serve``) or does jobs, with its log and its metrics.
     Raises CannotListen.
     """
+    from custody.common.interpreter import NEWEST_OF_ENGINE, install_line
     from custody.server.cli.logs import log_as_json, log_start, log_stop
     from custody.server.settings import Settings
     from custody.server.web.listen import CannotListen, ListenAddress, only_server, serving_metrics
 
+    if find_spec("pbk") is None:
+        fail(
+            "The engine that validates transactions, py-bitcoinkernel, is not installed: it has wheels for "
+            "Python 3.11 to 3.13.",
+            f"Run: {install_line('custody', NEWEST_OF_ENGINE)}",
+            Exit.STATE,
+        )
     with refusals():
         settings = Settings(state=state)
         log_as_json(settings.log_level)

@@ -91,9 +91,9 @@ def test_from_nothing_to_a_signed_in_member_and_a_graceful_end(tmp_path: Path) -
     assert alice["token"] not in logged
 
 
-def test_what_cannot_be_served_is_explained(tmp_path: Path) -> None:
-    """A folder that another server has, an address that others reach, a folder that cannot be, and the
-    embedded chain for several processes.
+def test_what_cannot_be_served_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that another server has, an address that others reach, a folder that cannot be, the
+    embedded chain for several processes, and a Python for which the engine has no wheel.
     """
     with only_server(tmp_path):
         second = custody("serve", "--state", str(tmp_path), "--listen", "127.0.0.1:0")
@@ -113,6 +113,10 @@ def test_what_cannot_be_served_is_explained(tmp_path: Path) -> None:
         assert answer.exit_code == Exit.STATE
         assert "The embedded chain lives in the one process" in answer.stderr
         assert "the page 'Several processes'" in answer.stderr
+    monkeypatch.setitem(sys.modules, "pbk", None)
+    answer = custody("serve", "--state", str(tmp_path), "--listen", "127.0.0.1:0")
+    assert answer.exit_code == Exit.STATE
+    assert answer.stderr.rstrip().endswith("uv tool install --python 3.13 'signerd[desktop,server]'")
 
 
 def test_what_cannot_be_bootstrapped_is_explained_and_leaves_nothing(tmp_path: Path) -> None:
