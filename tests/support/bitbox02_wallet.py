@@ -158,7 +158,7 @@ class Wallet:
     ) -> bytes:
         """The point of the device's own nonce; it signs when it has the host's."""
         self._pending = (message.host_nonce_commitment.commitment, reply)
-        return self._nonce(path, digest).public_key.format()
+        return secp256k1.public_key_of(self._nonce(path, digest))
 
     def _sign_input(self, message: Any) -> hww.Response:
         signing = self._signing
