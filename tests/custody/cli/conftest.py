@@ -86,11 +86,8 @@ def password_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def account(password_file: Path) -> dict[str, str]:
     """The administrator's, by which ``custody`` signs in by itself."""
-    return {
-        "CUSTODY_PLATFORM": PLATFORM,
-        "CUSTODY_EMAIL": "admin@example.org",
-        "CUSTODY_PASSWORD_FILE": str(password_file),
-    }
+    own = {"CUSTODY_EMAIL": "admin@example.org", "CUSTODY_PASSWORD_FILE": str(password_file)}
+    return own | {"CUSTODY_PLATFORM": PLATFORM}
 
 
 @pytest.fixture

@@ -109,18 +109,9 @@ def test_f_a_list_of_bad_entries_has_one_error(entry: str) -> None:
 
 def test_a_refusal_is_cut_and_read_however_long_it_is() -> None:
     long = "x" * 100_000
-    told = Problem.model_validate_json(
-        json.dumps(
-            {
-                "title": long,
-                "status": 422,
-                "detail": long,
-                "instance": long,
-                "code": "VALIDATION",
-                "errors": [{"pointer": long, "code": long, "detail": long}],
-            }
-        )
-    )
+    sent = dict.fromkeys(("title", "detail", "instance"), long) | {"status": 422, "code": "VALIDATION"}
+    sent["errors"] = [dict.fromkeys(("pointer", "code", "detail"), long)]
+    told = Problem.model_validate_json(json.dumps(sent))
     assert {len(text) for text in (told.title, told.detail, told.instance)} == {MAX_TOLD}
     assert told.errors == [FieldError(pointer=long, code=long, detail=long)]
 

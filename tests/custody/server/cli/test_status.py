@@ -103,9 +103,8 @@ def add(store: Store, kind: str, subject: str = "a", **changes: object) -> int:
 
 
 def dead(store: Store, kind: str, subject: str = "a") -> int:
-    return add(
-        store, kind, subject, dead_at=utc_now(), attempts=12, failures=10, last_error="No such mailbox."
-    )
+    tried = {"attempts": 12, "failures": 10, "last_error": "No such mailbox."}
+    return add(store, kind, subject, dead_at=utc_now(), **tried)
 
 
 def run(state: Path, *arguments: str) -> Result:
@@ -119,10 +118,8 @@ def job(store: Store, job_id: int) -> JobRow | None:
 
 def actions(store: Store) -> list[tuple[str, str]]:
     with store.read() as db:
-        return [
-            (row.action, row.description)
-            for row in db.scalars(select(AuditEventRow).order_by(AuditEventRow.position))
-        ]
+        rows = db.scalars(select(AuditEventRow).order_by(AuditEventRow.position))
+        return [(row.action, row.description) for row in rows]
 
 
 def test_an_empty_platform_says_so(state: Path) -> None:
@@ -135,14 +132,8 @@ def test_an_empty_platform_says_so(state: Path) -> None:
 def test_lists_every_state_with_the_last_error_and_nothing_that_is_carried(state: Path, store: Store) -> None:
     now = utc_now()
     add(store, MAIL, "due")
-    add(
-        store,
-        MAIL,
-        "waiting",
-        run_at=now + timedelta(hours=1),
-        attempts=1,
-        last_error="The mail server is away.",
-    )
+    away = {"attempts": 1, "last_error": "The mail server is away."}
+    add(store, MAIL, "waiting", run_at=now + timedelta(hours=1), **away)
     add(store, MAIL, "leased", lease_owner="one", lease_until=now + timedelta(hours=1), attempts=1)
     add(store, MAIL, "lapsed", lease_owner="one", lease_until=now - timedelta(seconds=1), attempts=1)
     add(store, MAIL, "done", done_at=now)

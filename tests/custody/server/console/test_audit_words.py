@@ -33,15 +33,13 @@ FACTS: Final[tuple[tuple[Event, dict[str, Any]], ...]] = (
 )
 
 
+def entry(event: Event, description: str) -> AuditLogEntry:
+    what = {"action": event.action, "category": event.category, "description": description}
+    return AuditLogEntry.model_construct(user_uuid=7, user_name="ann@example.org", **what)
+
+
 def words(event: Event, facts: dict[str, Any], names: dict[str, str] | None = None, **more: Any) -> Markup:
-    entry = AuditLogEntry.model_construct(
-        action=event.action,
-        description=event.describe(facts),
-        category=event.category,
-        user_uuid=7,
-        user_name="ann@example.org",
-    )
-    found = row_words(entry, facts, names or {}, **more)
+    found = row_words(entry(event, event.describe(facts)), facts, names or {}, **more)
     assert found is not None
     return found
 
@@ -71,10 +69,8 @@ ANYTHING: Final = st.recursive(
 @given(st.sampled_from(FACTS), st.sampled_from(("name", "role", "rights", "limit", "entry")), ANYTHING)
 def test_a_row_whose_facts_were_altered_has_words_all_the_same(case, altered, fact):
     event, facts = case
-    entry = AuditLogEntry.model_construct(
-        action=event.action, description="as it was", category="", user_uuid=7, user_name="ann@example.org"
-    )
-    assert row_words(entry, {"name": "Clerk", **facts, altered: fact}, {}) or stored_words(entry, {})
+    row = entry(event, "as it was")
+    assert row_words(row, {"name": "Clerk", **facts, altered: fact}, {}) or stored_words(row, {})
 
 
 def test_each_refusal_within_a_workspace_is_told_in_words():

@@ -129,16 +129,10 @@ class Setting:
 @pytest.fixture
 def acme(tmp_path, database) -> Iterator[Setting]:
     with scripted(tmp_path / "provider") as (provider, ca), ExitStack() as stack:
-        world = stack.enter_context(
-            open_world(
-                tmp_path / "state",
-                database_url=database,
-                resolve=lambda _host: ["127.0.0.1"],
-                public_url=URL,
-                identity_allow=f"{HOST}:{urlsplit(provider.issuer).port}",
-                identity_ca_file=ca,
-            )
-        )
+        allowed = f"{HOST}:{urlsplit(provider.issuer).port}"
+        settings = {"public_url": URL, "identity_allow": allowed, "identity_ca_file": ca}
+        here = {"database_url": database, "resolve": lambda _host: ["127.0.0.1"]}
+        world = stack.enter_context(open_world(tmp_path / "state", **here, **settings))
         provider.clock = world.clock
         world.organisation("Acme", ADMIN)
         world.organisation("Umbrella", EVE)

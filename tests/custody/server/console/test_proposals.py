@@ -141,12 +141,8 @@ def test_the_address_book_is_understood_and_what_it_means_now_is_what_counts(des
 
 def test_several_recipients_links_own_rate_and_the_most(desk, browse, here):
     person = browse("admin").open(f"{here}/new")
-    rows = (
-        ("recipient", f"bitcoin:{SHOP}?amount=0.001"),
-        ("amount", ""),
-        ("recipient", CAFE),
-        ("amount", "0.002"),
-    )
+    first = (("recipient", f"bitcoin:{SHOP}?amount=0.001"), ("amount", ""))
+    rows = (*first, ("recipient", CAFE), ("amount", "0.002"))
     person.send(f"{here}/new", repeated=rows, fee="own", fee_rate="7")
     person.confirm(f"{here}/new")
     proposal = newest(desk)
@@ -360,10 +356,8 @@ def test_a_member_forwards_own_money(desk, browse, here):
     person.open(f"{here}/forward").send(f"{here}/forward", amount="0.001", fee_sats="x", status=422)
     assert ("amount", "0.001") in person.form(f"{here}/forward").fields
     person.send(f"{here}/forward", amount="0.001", fee_sats="700")
-    assert (person.facts["Into Treasury"], "199,300 sats" in person.facts["Back to you"]) == (
-        "0.00100000 BTC 100,000 sats",
-        True,
-    )
+    assert person.facts["Into Treasury"] == "0.00100000 BTC 100,000 sats"
+    assert "199,300 sats" in person.facts["Back to you"]
     assert person.page.all("figure"), "the picture of where it goes"
     desk.deposit(500_000, to=profile)
     person.confirm(f"{here}/forward", status=409)
