@@ -13,22 +13,15 @@ from custody.server.rules.webhooks import CARRIES
 GUIDE = (Path(__file__).parents[2] / "docs" / "build" / "webhooks.md").read_text(encoding="utf-8")
 SECRET, OTHER = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_b3RoZXIgb3RoZXIgb3RoZXIgb3RoZXI="
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-BODY = (
-    WebhookEvent(id="e1", sequence=1, kind="ping", workspace_id=1, created_at=NOW, data={})
-    .model_dump_json()
-    .encode()
-)
+PING = WebhookEvent(id="e1", sequence=1, kind="ping", workspace_id=1, created_at=NOW, data={})
+BODY = PING.model_dump_json().encode()
 HEADERS = signed_headers([OTHER, SECRET], "e1", BODY, NOW)
 
 
 def test_the_signature_is_standard_webhooks_own() -> None:
     """The vector of its specification's reference libraries."""
-    made = signed_headers(
-        [SECRET],
-        "msg_p5jXN8AQM9LWM0D4loKWxJek",
-        b'{"test": 2432232314}',
-        datetime.fromtimestamp(1614265330, UTC),
-    )
+    sent_at, named = datetime.fromtimestamp(1614265330, UTC), "msg_p5jXN8AQM9LWM0D4loKWxJek"
+    made = signed_headers([SECRET], named, b'{"test": 2432232314}', sent_at)
     assert made["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
@@ -37,9 +30,8 @@ def test_the_receiver_of_the_guide() -> None:
     names: dict = {}
     exec(compile(source, "webhooks.md", "exec"), names)
     seen: dict = {}
-    headers = {
-        name.title(): value for name, value in signed_headers([SECRET], "e1", BODY, datetime.now(UTC)).items()
-    }
+    signed = signed_headers([SECRET], "e1", BODY, datetime.now(UTC))
+    headers = {name.title(): value for name, value in signed.items()}
     assert [names["receive"](headers, BODY, SECRET, seen) for _ in range(2)] == [204, 204]
     assert seen == {"e1": "ping"}
     assert names["receive"](HEADERS, BODY, SECRET, seen) == 400, "an old one"

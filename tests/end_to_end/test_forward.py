@@ -74,6 +74,5 @@ async def test_what_was_bought_is_forwarded_into_the_vault(desk: Desk) -> None:
     assert figures(user) == (BOUGHT - 302_000, 0, 0)
     change = desk.chain.transaction(desk.proposal(psbt_id)["txid"])
     assert change is not None
-    assert policy_of(desk.devices["alice"]).script_pubkey(1, 0) in {
-        output.script_pubkey for output in change.transaction.outputs
-    }
+    own = policy_of(desk.devices["alice"]).script_pubkey(1, 0)
+    assert own in {output.script_pubkey for output in change.transaction.outputs}

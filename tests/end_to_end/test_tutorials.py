@@ -64,13 +64,9 @@ class Reader:
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.folder, self._stack = folder, stack
         self.ports = {"8080": str(free_port()), "21424": str(free_port())}
-        self.env = os.environ | {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "HOME": str(folder),
-            "CUSTODY_STATE": str(folder / "platform"),
-            "CUSTODY_SESSION": str(folder / "session"),
-            "CUSTODY_CHAIN_SIGNET": "embedded",
-        }
+        own = {"CUSTODY_STATE": str(folder / "platform"), "CUSTODY_SESSION": str(folder / "session")}
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        self.env = os.environ | own | {"PATH": path, "HOME": str(folder), "CUSTODY_CHAIN_SIGNET": "embedded"}
         self.said: dict[str, Path] = {}
 
     def follows(self, page: Path) -> None:
@@ -128,17 +124,10 @@ class Reader:
         self.said[start] = self.folder / f"said-{len(self.said)}"
         auto = " --auto approve" if "virtual" in line else ""
         with self.said[start].open("w") as heard:
-            running = self._stack.enter_context(
-                subprocess.Popen(
-                    ["bash", "-c", f"exec {line}{auto}"],
-                    cwd=self.folder,
-                    env=self.env,
-                    stdin=subprocess.PIPE,
-                    stdout=heard,
-                    stderr=heard,
-                    text=True,
-                )
-            )
+            pipes = {"stdin": subprocess.PIPE, "stdout": heard, "stderr": heard, "text": True}
+            command = ["bash", "-c", f"exec {line}{auto}"]
+            running = subprocess.Popen(command, cwd=self.folder, env=self.env, **pipes)
+            self._stack.enter_context(running)
         self._stack.callback(running.terminate)
         assert running.stdin is not None
         running.stdin.write(typed)

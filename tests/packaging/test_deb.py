@@ -158,9 +158,8 @@ def test_it_is_installed_run_upgraded_removed_and_purged(root, package, tmp_path
     assert re.search(r"20-ledger\.rules +installed +/usr/lib/udev/rules\.d", rules)
     # No manager of services runs in a root like this; the package's own units would be enabled.
     refused = within(root, "signerd", "service", "install", "--json", user=USER)
-    assert (
-        "systemctl --user daemon-reload" in json.loads(refused.stderr.splitlines()[-1])["error"]["sentence"]
-    )
+    error = json.loads(refused.stderr.splitlines()[-1])["error"]
+    assert "systemctl --user daemon-reload" in error["sentence"]
     assert not (root / f"home/{USER}/.config/systemd").exists()
     for file in ("man/man1/signerd.1.gz", "man/man1/signerd-hwi.1.gz", "signerd/20-namespaces.conf"):
         assert (root / "usr/share" / file).exists()

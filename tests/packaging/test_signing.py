@@ -36,9 +36,8 @@ def release(tmp_path):
     (tmp_path / "dist" / "signerd.whl").write_bytes(b"wheel")
     assert run("cd dist && sha256sum -- * >../s && mv ../s SHA256SUMS", tmp_path)
     public = key(tmp_path)
-    (tmp_path / "dist" / "allowed_signers").write_text(
-        f'release@signerd namespaces="signerd-release" {public}\n'
-    )
+    allowed = f'release@signerd namespaces="signerd-release" {public}\n'
+    (tmp_path / "dist" / "allowed_signers").write_text(allowed)
     assert run(SIGN, tmp_path)
     return tmp_path / "dist"
 

@@ -209,9 +209,8 @@ def test_l13_p97_p98_two_of_three_sign_in_a_page_of_another_origin(signers, chro
         with chromium.in_use() as browser:
             context = browser.new_context()
             window = Window(context.new_page())
-            known = walk(
-                window, origin, signers, (0, 1), first, lambda: window.type("#psbt", first.to_base64())
-            )
+            typed = lambda: window.type("#psbt", first.to_base64())  # noqa: E731
+            known = walk(window, origin, signers, (0, 1), first, typed)
             another_origin_gets_nothing(window, origin, signers, *known)
             context.close()
         known = walk(firefox, origin, signers, (2, 0), second, lambda: firefox.bring("#file", file))

@@ -54,7 +54,6 @@ def test_where_the_server_is_not_installed_an_operators_command_says_so(tmp_path
     words = ["status", "--state", str(tmp_path)]
     told, helped = (ended([sys.executable, "-c", program, *words, *more]) for more in ([], ["--help"]))
     assert told.returncode == Exit.FAILED
-    assert told.stderr.startswith(
-        "custody: the platform's server is not installed here (structlog is missing)"
-    )
+    sentence = "the platform's server is not installed here (structlog is missing)"
+    assert told.stderr.startswith(f"custody: {sentence}")
     assert helped.returncode == Exit.OK

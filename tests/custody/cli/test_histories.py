@@ -68,9 +68,8 @@ def test_tokens_at_the_terminal_and_as_a_file(service, desk, tmp_path):
     assert json.loads(done.stdout) == {"file": str(file), "rows": 2}
     with file.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
-    assert [(row["call"], row["amount"], row["holding"]) for row in rows] == [
-        (one["function"], one["amount"], one["holding"]) for one in (first, newest)
-    ]
+    told = [(one["function"], one["amount"], one["holding"]) for one in (first, newest)]
+    assert [(row["call"], row["amount"], row["holding"]) for row in rows] == told
     assert rows[-1]["amount (raw)"].startswith("-")
 
 

@@ -59,14 +59,8 @@ def client(
             raise answer
         return answer if isinstance(answer, httpx.Response) else answer(request)
 
-    made = Client(
-        url,
-        session=session,
-        transport=through(httpx.MockTransport(handler)),
-        now=lambda: 1_000.0,
-        sleep=slept.append,
-        **kwargs,
-    )
+    outside = {"transport": through(httpx.MockTransport(handler)), "now": lambda: 1_000.0}
+    made = Client(url, session=session, sleep=slept.append, **outside, **kwargs)
     made.seen, made.slept = seen, slept  # type: ignore[attr-defined]
     return made
 
@@ -77,9 +71,8 @@ def user() -> httpx.Response:
 
 def renewed(token: str = "access-two") -> httpx.Response:
     body = {"success": True, "token": token, "sid": FRESH.sid, "expires_in": 900}
-    return httpx.Response(
-        200, json=body, headers={"Set-Cookie": "refresh_token=refresh-two; HttpOnly; Path=/auth"}
-    )
+    cookie = {"Set-Cookie": "refresh_token=refresh-two; HttpOnly; Path=/auth"}
+    return httpx.Response(200, json=body, headers=cookie)
 
 
 def test_answers_are_typed_and_unknown_fields_are_tolerated():
@@ -130,10 +123,9 @@ def test_an_unsafe_request_is_sent_once():
 
 def test_an_idempotency_key_makes_it_safe_and_stays_the_same():
     key = {"ID": "k", "UserID": "7", "KeyType": "xpub", "Status": "active", "Net": "testnet"}
-    key |= {
-        n: {"Valid": False} for n in ("PubKeyHex", "Xpub", "MasterFingerprint", "DerivationBasePath", "Label")
-    }
-    key |= {"CreatedAt": "2026-01-01T00:00:00.000Z", "UpdatedAt": "2026-01-01T00:00:00.000Z"}
+    unknown = ("PubKeyHex", "Xpub", "MasterFingerprint", "DerivationBasePath", "Label")
+    key |= {name: {"Valid": False} for name in unknown}
+    key |= dict.fromkeys(("CreatedAt", "UpdatedAt"), "2026-01-01T00:00:00.000Z")
     used = client(httpx.ReadError("cut"), httpx.Response(200, json=key))
     used.register_key(OFFER, idempotency_key="one")
     assert [request.headers["idempotency-key"] for request in used.seen] == ["one"] * 2

@@ -117,10 +117,9 @@ def test_a_refusal_is_cut_and_read_however_long_it_is() -> None:
 
 
 def _asked(number: str) -> CreatePsbtRequest:
-    body = (
-        '{"wallet_id": "v", "tx_type": "send", "recipients": ["x"], "workspace_id": %s, "amounts_sats": [%s]}'
-    )
-    return CreatePsbtRequest.model_validate(json.loads(body % (number, number)))
+    read = json.loads(number)
+    body = {"wallet_id": "v", "tx_type": "send", "recipients": ["x"]}
+    return CreatePsbtRequest.model_validate(body | {"workspace_id": read, "amounts_sats": [read]})
 
 
 @pytest.mark.parametrize("number", ["1000.0", "1e3", "1000"])

@@ -19,6 +19,7 @@ from tests.support.platform import PASSWORD, As, register_key, seed
 from tests.support.policy_store import RemotePolicies
 from tests.support.profiles import grant, pay_profile, profile_of
 from tests.support.purchases import deliver, transaction
+from tests.support.staff import invite, roles
 from tests.support.token_desk import BOB, TokenDesk
 
 API = "/api/v1/"
@@ -88,30 +89,24 @@ def look_at_oneself(day: Day) -> None:
 
 def keep_people(day: Day, eva: As) -> None:
     eva_id = day.get("get-user-info", eva)["UUID"]
-    roles = {each["Name"]: each["RoleId"] for each in day.get("get-roles-and-perms-detailed", workspace_id=1)}
-    role = {"workspace_id": 1, "role_id": roles["Signer"]}
+    role = {"workspace_id": 1, "role_id": roles(day.desk.admin)["Signer"]["RoleId"]}
     for call in ("add-perm-to-role", "remove-perm-from-role"):
         day.post(call, **role, rule_name="VIEW_LOGS")
     day.post("update-role-policies", **role, new_transaction_limit="2.5", **CYCLE)
     day.get("get-role-limit", **role)
     alice_id = day.desk.user_ids["alice"]
     day.get("check-user-role-limit", **role, uuid=alice_id, amount_to_check="1")
-    body = {"invited_email": "eva@example.org", "workspace_context": 1, "org_id": 1}
-    invited = day.post("invite-to-workspace", **body, role_id=roles["Signer"])
+    invited = ok(invite(day.desk.admin, "eva@example.org", role["role_id"]))
     day.get("get-pending-workspace-invites", workspace_id=1)
     day.get("get-invites-pending", eva)
     day.get("accept-invite", eva, invite_id=invited["invite_id"], accept=True)
     day.get("get-users-from-workspace", workspace_id=1)
     day.post("create-workspace", workspace_id=1, org_id=1, name="Second", description="", network="testnet")
-    second = {
-        each["Name"]: each["RoleId"] for each in day.get("get-roles-and-perms-detailed", workspace_id=2)
-    }
-    body = {"workspace_id": 2, "user_uuid": eva_id, "role_uid": second["Signer"]}
+    signer_id = roles(day.desk.admin, 2)["Signer"]["RoleId"]
+    body = {"workspace_id": 2, "user_uuid": eva_id, "role_uid": signer_id}
     day.post("add-workspace-to-user", **body, creator_workspace_id=1, creator_org_uuid=1)
-    day.refused(
-        "caller lacks the permission the endpoint needs",
-        day.desk.signers["alice"].get(API + "get-logs", org_uid=1, workspace_uid=1),
-    )
+    denied = day.desk.signers["alice"].get(API + "get-logs", org_uid=1, workspace_uid=1)
+    day.refused("caller lacks the permission the endpoint needs", denied)
 
 
 def keep_vaults(day: Day) -> None:
@@ -124,11 +119,8 @@ def keep_vaults(day: Day) -> None:
     shown, *_ = day.get("list-wallets", workspace_id=1)
     day.policies.is_reachable = True
     only = "limit_error" in shown and "detailed_vault_limits" not in shown
-    day.shown(
-        "policy service unreachable when reading a vault",
-        only,
-        "200, `limit_error` in the place of `detailed_vault_limits`",
-    )
+    how = "200, `limit_error` in the place of `detailed_vault_limits`"
+    day.shown("policy service unreachable when reading a vault", only, how)
 
 
 def pay(day: Day, contract_id: str) -> None:
@@ -206,12 +198,9 @@ def lose_the_index(day: Day) -> None:
     """It has not read the newest blocks."""
     day.desk.mine(2)
     lists = day.get("get-workspace-whitelist", workspace_id=1)
-    day.shown(
-        "a token's whitelist cannot be read", lists["contracts"][0]["error"], "200, `contracts[].error`"
-    )
-    day.shown(
-        "a vault cannot be reached when reading whitelists", lists["vault_errors"], "200, `vault_errors[]`"
-    )
+    error, errors = lists["contracts"][0]["error"], lists["vault_errors"]
+    day.shown("a token's whitelist cannot be read", error, "200, `contracts[].error`")
+    day.shown("a vault cannot be reached when reading whitelists", errors, "200, `vault_errors[]`")
 
 
 def read_the_log(day: Day) -> None:

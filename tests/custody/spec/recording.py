@@ -32,10 +32,7 @@ class Recorder:
     def _hear(self, response: httpx.Response) -> None:
         response.read()
         asked = response.request
-        sent = (
-            dict(parse_qsl(asked.url.query.decode()))
-            if asked.method == "GET"
-            else json.loads(asked.content or b"{}")
-        )
+        query = dict(parse_qsl(asked.url.query.decode()))
+        sent = query if asked.method == "GET" else json.loads(asked.content or b"{}")
         body = response.json() if response.content else None
         self._kept.append(Exchange(asked.method, asked.url.path, sent or {}, response.status_code, body))

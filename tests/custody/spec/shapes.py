@@ -13,16 +13,9 @@ _WRAPPED = {
     "nullable time": ("Time", str),
     "nullable Int64": ("Int64", int),
 }
-_JSON_TYPES = {
-    "integer": {"integer"},
-    # JSON has one kind of number; an id is whole.
-    "number": {"number", "integer"},
-    "string": {"string"},
-    "timestamp": {"string"},
-    "boolean": {"boolean"},
-    "object": {"object"},
-    "array": {"array"},
-}
+_JSON_TYPES = {name: {name} for name in ("integer", "string", "boolean", "object", "array")}
+# JSON has one kind of number; an id is whole.
+_JSON_TYPES |= {"number": {"number", "integer"}, "timestamp": {"string"}}
 _PYTHON_TYPES = {"string": str, "boolean": bool, "object": dict, "array": list}
 
 

@@ -61,18 +61,12 @@ def test_what_is_no_payload_is_refused_in_words(data):
 
 def chain() -> list[dict]:
     start = encode_payload(TokenCall(contract_id=CONTRACT, function=Function.INIT))
-    calls = [
-        (CONTRACT, encode_payload(bytecode().deployment)),
-        ("01" * 32, start),
-        ("02" * 32, encode_payload(PAID)),
-    ]
+    payloads = encode_payload(bytecode().deployment), start, encode_payload(PAID)
+    calls = zip((CONTRACT, "01" * 32, "02" * 32), payloads, strict=True)
+    sent = [{"txid": txid, "caller": OWNER.hex(), "data": data.hex()} for txid, data in calls]
     return [
-        {
-            "height": height,
-            "hash": f"{height:064x}",
-            "transactions": [{"txid": txid, "caller": OWNER.hex(), "data": data.hex()}],
-        }
-        for height, (txid, data) in enumerate(calls, 7)
+        {"height": height, "hash": f"{height:064x}", "transactions": [each]}
+        for height, each in enumerate(sent, 7)
     ]
 
 

@@ -82,9 +82,8 @@ class TestVerify:
         assert answer.stdout == ""
         report = json.loads(audit("verify", "--state", state, "--json").stdout)
         assert report["whole"] is False
-        assert report["findings"] == [
-            {"where": "workspace:1", "unit": "row", "place": 1, "sentence": "the row was altered"}
-        ]
+        finding = {"where": "workspace:1", "unit": "row", "place": 1, "sentence": "the row was altered"}
+        assert report["findings"] == [finding]
 
     @pytest.mark.parametrize("key", ["", "xyz", "1" * 63, "A" * 64])
     def test_what_is_no_key_is_a_mistake_in_the_command(self, state: Path, key: str) -> None:

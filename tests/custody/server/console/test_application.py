@@ -11,10 +11,8 @@ pytestmark = pytest.mark.anyio
 
 
 def _client(person, desk) -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(desk.world.platform.asgi)
-    return httpx.AsyncClient(
-        transport=transport, base_url="http://127.0.0.1", cookies=dict(person.http.cookies)
-    )
+    at = {"transport": httpx.ASGITransport(desk.world.platform.asgi), "base_url": "http://127.0.0.1"}
+    return httpx.AsyncClient(**at, cookies=dict(person.http.cookies))
 
 
 async def test_a_wait_ends_with_the_change_or_with_its_time(funded, browse, monkeypatch):

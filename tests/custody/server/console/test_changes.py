@@ -72,9 +72,8 @@ def test_a_change_is_asked_for_shown_in_words_and_confirmed_after_cooling(desk, 
     desk.later(hours=25)
     alice.sign_in("alice@example.org").open(f"{here}/changes")
     alice.send(f"{here}/changes/confirm").confirm(f"{here}/changes/confirm")
-    assert ["Make a role", "admin@example.org", "confirmed by alice@example.org"] in [
-        cells[:3] for cells in alice.rows
-    ]
+    done = ["Make a role", "admin@example.org", "confirmed by alice@example.org"]
+    assert done in [cells[:3] for cells in alice.rows]
     assert "Payers" in alice.open(f"{here}/roles").words
     ask(admin.sign_in("admin@example.org"), here, "Others").confirm(f"{here}/roles/new")
     desk.world.clock.advance(seconds=1)

@@ -168,9 +168,7 @@ def test_an_owner_sets_it_a_member_links_and_it_signs_them_in(acme):
     acme.world.clock.advance(seconds=BOUND_LIFETIME.total_seconds() - 60)
     assert person.open("/console/w/1/").url == "/console/w/1/"
     acme.world.clock.advance(seconds=120 + 15 * 60)
-    assert person.open("/console/w/1/").url == "/console/sign-in", (
-        "the provider is asked again on the same day"
-    )
+    assert person.open("/console/w/1/").url == "/console/sign-in", "the provider is asked again that day"
 
 
 def test_p73_a_link_signs_a_member_in_and_no_claim_does(acme):
@@ -275,9 +273,8 @@ def test_p73_without_its_members_own_proof_it_proposes_and_no_more(acme):
 
 def test_p73_its_session_reaches_its_organisation_and_nothing_else(acme, monkeypatch):
     """The whole table of the calls that the console makes, and of the console."""
-    monkeypatch.setattr(
-        routes, "_caller_of", lambda request, _snapshot: acme.world.caller(request.state.token)
-    )
+    caller_of = lambda request, _snapshot: acme.world.caller(request.state.token)  # noqa: E731
+    monkeypatch.setattr(routes, "_caller_of", caller_of)
     acme.link(BOB, "bob at login")
     acme.world.member(1, "other@example.org")
     person = acme.through("bob at login")
@@ -366,10 +363,9 @@ class TestAnswers:
         acme.back(person, acme.leave(person)).open("/console/").send("/console/sign-out")
         assert "Sign in through it" not in person.open("/console/sign-in").words
         # The code that was typed is remembered, also where it is used again.
+        typed = {"organisation": acme.provider_id}
         for _ in range(2):
-            person.open("/console/sign-in").send(
-                "/console/sign-in/organisation", organisation=acme.provider_id
-            )
+            person.open("/console/sign-in").send("/console/sign-in/organisation", **typed)
             acme.back(person, acme.at_form(person)).open("/console/").send("/console/sign-out")
             assert "Acme" in person.open("/console/sign-in").words
         victim = acme.signed_in(ADMIN)

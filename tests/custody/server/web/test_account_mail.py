@@ -42,19 +42,11 @@ def test_signs_in_through_a_real_mail_server(tmp_path: Path) -> None:
     """From the settings to the code in the mailbox, and a reset through the outbox beside it."""
     authority, context = certificate_for_address(tmp_path)
     with mail_server(tls="starttls", context=context, password="relay password") as box:
-        settings = Settings(
-            state=tmp_path / "state",
-            smtp_host="127.0.0.1",
-            smtp_port=box.port,
-            smtp_username="custody",
-            smtp_password="relay password",
-            smtp_ca_file=authority,
-            mail_from="custody@example.org",
-            public_url="https://custody.example.org/",
-        )
-        platform = open_platform(
-            settings, PlatformDependencies(clock=Clock(), random=secrets.token_bytes, hasher=CHEAP)
-        )
+        account = {"smtp_username": "custody", "smtp_password": "relay password"}
+        relay = {"smtp_host": "127.0.0.1", "smtp_port": box.port, "smtp_ca_file": authority, **account}
+        own = {"mail_from": "custody@example.org", "public_url": "https://custody.example.org/"}
+        outside = PlatformDependencies(clock=Clock(), random=secrets.token_bytes, hasher=CHEAP)
+        platform = open_platform(Settings(state=tmp_path / "state", **relay, **own), outside)
         try:
             with asgi_client(platform.asgi) as http:
                 account = {"email": "carol@example.org", "password": PASSWORD}

@@ -343,12 +343,8 @@ def recorded(story: Story, trace_id: str) -> list[tuple[str, str]]:
 def told_by(story: Story) -> list[str]:
     """All that the log says in words, in every chain."""
     with story.world.platform.services.store.read() as db:
-        rows = db.execute(
-            select(
-                AuditEventRow.action, AuditEventRow.description, AuditEventRow.facts, AuditEventRow.user_name
-            )
-        )
-        return [" ".join(row) for row in rows]
+        rows = db.scalars(select(AuditEventRow))
+        return [f"{row.action} {row.description} {row.facts} {row.user_name}" for row in rows]
 
 
 def secrets_of(story: Story) -> list[str]:
@@ -402,9 +398,8 @@ def untold(story: Story) -> list[str]:
     """The rows of workspaces for which the console's table has no sentence."""
     found = []
     for number in (1, 4):
-        page = LogsPage.model_validate(
-            ok(story.admin.get("/api/v1/get-logs", org_uid=1, workspace_uid=number, page_size=500))
-        )
+        here = {"org_uid": 1, "workspace_uid": number}
+        page = LogsPage.model_validate(ok(story.admin.get("/api/v1/get-logs", **here, page_size=500)))
         with story.world.platform.services.store.read() as db:
             facts = dict(iter(db.execute(select(AuditEventRow.event_uid, AuditEventRow.facts))))
         for row in page.logs:

@@ -46,9 +46,8 @@ class TestLogin:
         monkeypatch.setattr(world.platform.asgi.state, "behind_proxy", True)
         answer = sign_in("http://127.0.0.1")
         assert "Secure" in answer.headers["set-cookie"]
-        leave = world.http.post(
-            "http://127.0.0.1/auth/logout", headers={"Authorization": f"Bearer {answer.json()['token']}"}
-        )
+        own = {"Authorization": f"Bearer {answer.json()['token']}"}
+        leave = world.http.post("http://127.0.0.1/auth/logout", headers=own)
         assert "Secure" in leave.headers["set-cookie"]
 
     def test_guessing_one_account_is_slowed_and_signing_in_often_is_no_guessing(
@@ -107,9 +106,8 @@ class TestRegister:
             assert password not in answer.text.replace("example.org", "")
 
     def test_the_same_key_strokes_on_another_keyboard_sign_in(self, world: World) -> None:
-        world.http.post(
-            "/auth/register", json={"email": "finn@example.org", "password": "A\u030angstro\u0308m 12"}
-        )
+        body = {"email": "finn@example.org", "password": "A\u030angstro\u0308m 12"}
+        world.http.post("/auth/register", json=body)
         assert world.login("finn@example.org", "\u00c5ngstr\u00f6m 12").status_code == 200
 
 

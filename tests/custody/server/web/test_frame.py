@@ -50,11 +50,8 @@ class TestProblems:
         """
         deep, long = b"[" * 100_000, b'{"email": ' + b"9" * 10_000 + b"}"
         secret = "a secret that is far too long " * 20
-        malformed, wrong, form = (
-            (400, "MALFORMED_JSON"),
-            (422, "VALIDATION"),
-            "application/x-www-form-urlencoded",
-        )
+        malformed, wrong = (400, "MALFORMED_JSON"), (422, "VALIDATION")
+        form = "application/x-www-form-urlencoded"
         for body, refusal, words, kind in (
             *((each, malformed, "", JSON) for each in (b"{", b"\xff\xfe", deep, long, '{"a": "\\ud800"}x')),
             ('{"workspace_id": 1, "workspace_id": 2}', malformed, "a name twice", JSON),
@@ -112,15 +109,11 @@ class TestBounds:
             for _ in range(4):
                 yield b"x" * (MAX_BODY_BYTES // 3)
 
-        large, lengths = (
-            b"x" * (MAX_BODY_BYTES + 1),
-            ({"Content-Length": "9" * count} for count in (25, 5000)),
-        )
-        sent = [(large, {}), *((b"{}", length) for length in lengths), (pieces(), JSON)]
+        lengths = ({"Content-Length": "9" * count} for count in (25, 5000))
+        sent = [(b"x" * (MAX_BODY_BYTES + 1), {}), *((b"{}", length) for length in lengths), (pieces(), JSON)]
         answers = [world.http.post("/auth/login", content=body, headers=headers) for body, headers in sent]
-        assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {
-            (413, "BODY_TOO_LARGE")
-        }
+        for answer in answers:
+            refused(answer, 413, "BODY_TOO_LARGE")
         assert answers[0].headers["Connection"] == "close"
         assert "content-length" not in answers[-1].request.headers
 
@@ -131,9 +124,8 @@ class TestBounds:
     def test_only_a_psbt_may_be_that_large(self, world: World) -> None:
         """P10: a body is parsed on the event loop; megabytes of it would block every request."""
         paths = {endpoint.path for endpoint in CALLS if endpoint.method == "POST" and endpoint.shape}
-        answers = {
-            path: world.http.post(path, content=b"x" * (MAX_BODY_BYTES + 1)).status_code for path in paths
-        }
+        large = b"x" * (MAX_BODY_BYTES + 1)
+        answers = {path: world.http.post(path, content=large).status_code for path in paths}
         assert {path for path, status in answers.items() if status != 413} == {"/api/v1/sign-psbt"}
 
     def test_a_request_whose_end_is_said_twice_ends_its_connection(self, world: World) -> None:

@@ -31,16 +31,10 @@ def keeper(world: World, alice: As) -> Someone:
 
 
 def clerk(**changes: object) -> dict:
-    return {
-        "workspace_id": 1,
-        "name": "Clerk",
-        "description": "Prepares payments",
-        "permissions": ["PAYMENT_INIT", "VIEW_BALANCES"],
-        "transaction_limit": "0.25",
-        "cycle_period": "W",
-        "cycle_day": 5,
-        **changes,
-    }
+    limit = {"transaction_limit": "0.25", "cycle_period": "W", "cycle_day": 5}
+    role = {"name": "Clerk", "description": "Prepares payments"}
+    role["permissions"] = ["PAYMENT_INIT", "VIEW_BALANCES"]
+    return {"workspace_id": 1, **role, **limit, **changes}
 
 
 def update(user: As, role_id: int, **changes: object):

@@ -97,14 +97,10 @@ class TestStrangers:
 
 @pytest.mark.parametrize("body", [b"", b"{", b"null", b'{"no": "such field"}', b"\xff"])
 def test_a_stranger_does_not_learn_what_should_be_sent(strangers: World, body: bytes) -> None:
-    sent = {
-        "Authorization": "Bearer nobody's",
-        "Content-Type": "application/json",
-        "Idempotency-Key": "k" * 201,
-    }
-    answer = strangers.http.post(PATH, content=body, headers=sent)
-    assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
-    assert not answer.json().get("errors")
+    sent = {"Content-Type": "application/json", "Idempotency-Key": "k" * 201}
+    sent["Authorization"] = "Bearer nobody's"
+    problem = refused(strangers.http.post(PATH, content=body, headers=sent), 401, "UNAUTHENTICATED")
+    assert not problem.get("errors")
 
 
 def test_what_a_caller_sends_is_json_before_all_else_that_is_wrong_with_it(alice: As) -> None:

@@ -41,12 +41,9 @@ def again(world, email="alice@example.org"):
 class TestRule:
     def test_p106_the_role_that_confirms_keeps_its_say_under_another_name(self, alice, ruled):
         """Renamed while two changes wait, one of them of the rule."""
-        raised, stricter = (
-            ok(ask(alice, "update-role-policies", **RAISED)),
-            ok(
-                ask(alice, "update-second-person-rule", is_on=True, confirming_role_id=1, cooling_off_hours=5)
-            ),
-        )
+        raised = ok(ask(alice, "update-role-policies", **RAISED))
+        rule = {"is_on": True, "confirming_role_id": 1, "cooling_off_hours": 5}
+        stricter = ok(ask(alice, "update-second-person-rule", **rule))
         assert stricter["names"] == {"confirming_role_id": "Administrator"}
         renamed = ok(ask(alice, "update-role", role_id=1, name="Owners"))
         ok(decide(ruled, renamed))
@@ -158,9 +155,8 @@ class TestChange:
         ok(decide(ruled, ok(ask(alice, "change-user-role", user_uuid=clerk.user_id, role_id=SIGNER))))
         problem = refused(decide(ruled, change), 409, "STATE_CONFLICT")
         assert "may not make it any more" in problem["detail"]
-        states = {
-            each["change_id"]: each["status"] for each in ok(ruled.get("/api/v1/changes", workspace_id=1))
-        }
+        listed = ok(ruled.get("/api/v1/changes", workspace_id=1))
+        states = {each["change_id"]: each["status"] for each in listed}
         assert states[change["change_id"]] == "PENDING"
 
     def test_only_the_named_role_confirms_and_others_see_their_own(self, world, alice, ruled, bob):
