@@ -6,7 +6,7 @@ than there are.
 import pytest
 
 from device_simulators.panel import Panel, approve_all
-from firmware_bridge import Bridge, WrongApp
+from firmware_bridge import Bridge
 from multisig import (
     RECEIVE,
     Network,
@@ -52,21 +52,3 @@ async def test_s14_keys_addresses_and_signatures_of_each_network(make, network, 
             assert shown.says(form) or shown.says(policy.address(RECEIVE, 3))
             signed = await bridge.sign(device.id, payments.make_spend(policy), policy)
             assert signer_progress(signed, policy, seed.fingerprint).is_complete
-
-
-# A Trezor knows no network of its own: what it is told counts, and mainnet is what this program would tell
-# it.
-OF_A_NETWORK = [makes.COLDCARD, makes.LEDGER]
-
-
-@pytest.mark.parametrize("make", OF_A_NETWORK, ids=makes.named)
-async def test_s14_a_device_set_to_another_network_is_refused(make, folder):
-    rig = make.rig(folder)
-    path = multisig_account_path(Network.MAINNET)
-    async with (
-        plugged_in(rig) as endpoint,
-        Bridge(network=Network.MAINNET, endpoints=[endpoint], usb=False) as bridge,
-    ):
-        (device,) = await bridge.refresh()
-        with pytest.raises(WrongApp):
-            await bridge.xpub(device.id, path)
