@@ -288,12 +288,3 @@ async def test_the_person_is_told_to_look_when_the_question_is_on_the_screen_and
     assert [(sent, whole) for step, _, sent, whole in person.told if step == "sending"] == [
         (at, size) for at in range(0, size, 32 * 1024)
     ]
-
-
-async def test_a_vault_is_never_imported_in_the_middle_of_a_signing():
-    """Left to itself, the device keeps the vault that a transaction brings, under a name of its own."""
-    async with coldcard() as (device, endpoint):
-        record = Record(device.panel)
-        code, _detail = await fails(endpoint, "sign", sign_args(wallets.make_spend(VAULT), VAULT))
-        assert code == "not-enrolled"
-        assert record.prompts == []
