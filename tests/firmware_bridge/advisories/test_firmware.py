@@ -7,31 +7,23 @@ from firmware_bridge.makers import may_sign_proof, why_no_proof
 
 
 @pytest.mark.parametrize(
-    ("family", "model", "firmware", "whole", "first"),
+    ("family", "model", "firmware", "known"),
     [
-        (Family.TREZOR, "Trezor One", "1.14.1", 32, 31),
-        (Family.TREZOR, "Trezor Model T", "2.3.6", 44, 43),
-        (Family.TREZOR, "Trezor Model T", "2.8.9", 80, 0),
-        (Family.COLDCARD, "Coldcard Mk4", "5.4.5", 160, 80),
+        (Family.TREZOR, "Trezor One", "1.14.1", (32, 31)),
+        (Family.TREZOR, "Trezor Model T", "2.3.6", (44, 43)),
+        (Family.TREZOR, "Trezor Model T", "2.8.9", (80, 0)),
+        (Family.COLDCARD, "Coldcard Mk4", "5.4.5", (160, 80)),
+        # What was neither read nor seen is not known.
+        (Family.TREZOR, "Trezor One", None, None),
+        (Family.TREZOR, "Trezor One", "1.15.0", None),
+        (Family.TREZOR, "Trezor Safe 3", "2.8.9", None),
+        (Family.COLDCARD, "Coldcard Mk4", "5.3.3", None),
+        (Family.LEDGER, "Trezor One", "1.14.1", None),
     ],
 )
-def test_s28_what_is_known_of_a_model_and_version(family, model, firmware, whole, first):
+def test_s28_what_is_known_of_a_model_and_version(family, model, firmware, known):
     found = data_screen(family, model, firmware)
-    assert (found.whole, found.first) == (whole, first)
-
-
-@pytest.mark.parametrize(
-    ("family", "model", "firmware"),
-    [
-        (Family.TREZOR, "Trezor One", None),
-        (Family.TREZOR, "Trezor One", "1.15.0"),
-        (Family.TREZOR, "Trezor Safe 3", "2.8.9"),
-        (Family.COLDCARD, "Coldcard Mk4", "5.3.3"),
-        (Family.LEDGER, "Trezor One", "1.14.1"),
-    ],
-)
-def test_s28_what_was_neither_read_nor_seen_is_not_known(family, model, firmware):
-    assert data_screen(family, model, firmware) is None
+    assert (None if found is None else (found.whole, found.first)) == known
 
 
 @pytest.mark.parametrize(
