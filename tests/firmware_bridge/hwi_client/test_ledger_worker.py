@@ -132,27 +132,6 @@ async def test_a_cancel_before_the_question_ends_the_command_on_the_device_too()
         assert (b.record.prompts, lane.worker_pid) == ([], pid)
 
 
-async def test_another_program_while_the_person_is_asked_ends_as_disconnected():
-    """The app serves the other one; after the yes it waits for a host that has left, and ends itself."""
-    async with workbench() as (b, lane, policy):
-        async with asked(b, lane, policy, person=60) as signing:
-            _reader, writer = await asyncio.open_connection(*_address(b.endpoint))
-            b.device.call_later = lambda _seconds, end: asyncio.get_running_loop().call_soon(end)
-            await asyncio.sleep(0)
-            b.panel.press_yes()
-            async with asyncio.timeout(PERSON):
-                with pytest.raises(Disconnected):
-                    await signing
-            writer.close()
-        with pytest.raises(Disconnected):
-            await lane.call("fingerprint", deadline=PERSON)
-
-
-def _address(endpoint) -> tuple[str, int]:
-    host, _, port = endpoint.place.rpartition(":")
-    return host, int(port)
-
-
 async def _free_again(lane) -> None:
     """Waits until the question has gone."""
     async with asyncio.timeout(PATIENCE):
