@@ -6,10 +6,12 @@ import hashlib
 
 import pytest
 
+from firmware_bridge import calls
 from firmware_bridge.bridge import Bridge
-from firmware_bridge.errors import BadDeviceSignature, Cancelled, DeviceFault
+from firmware_bridge.errors import BadDeviceSignature, Cancelled, DeviceFault, WrongApp
 from firmware_bridge.model import DeviceState, Sighting
-from multisig import Network, WrongNetwork, secp256k1
+from multisig import DerivationPath, Network, WrongNetwork, message_hash, secp256k1
+from tests.conformance.rigs import ACCOUNT, NETWORK, SEEDS
 from tests.support import wallets
 from tests.support.scripted import COLDCARD, ENDPOINT, SPEND, VAULT, Script, bridge_answering, who
 from tests.support.wallets import ALICE, BOB
@@ -161,3 +163,36 @@ async def test_a_device_that_shows_test_coins_is_not_asked_about_real_ones():
         await bridge.show_address(device, vault, 0, 0)
     with pytest.raises(WrongNetwork):
         await bridge.enrol(device, vault, "Savings")
+
+
+# --- what a worker may answer
+
+
+SEED, MASTER = SEEDS[0], SEEDS[0].fingerprint
+XPUB = str(SEED.xpub(ACCOUNT, NETWORK))
+NO_KEYS = ("", None, 7, XPUB[:-1], XPUB[:-1] + "1", "tpub")
+
+
+@pytest.mark.parametrize(
+    ("read", "args", "error"),
+    [
+        *((calls.origin_key, (MASTER, ACCOUNT, text, NETWORK), DeviceFault) for text in NO_KEYS),
+        (calls.origin_key, (MASTER, DerivationPath.parse("m/84h/1h/0h"), XPUB, NETWORK), DeviceFault),
+        (calls.origin_key, (MASTER, ACCOUNT, XPUB, Network.MAINNET), WrongApp),
+        *((calls.fingerprint, (text,), DeviceFault) for text in ("", None, "xyz", "1234567", "123456789a")),
+        *((calls.signature, (text,), DeviceFault) for text in ("a", "ü", "?")),
+    ],
+)
+def test_s14_s15_what_is_no_key_fingerprint_or_signature(read, args, error):
+    with pytest.raises(error):
+        read(*args)
+
+
+def test_a_message_signature_is_held_against_the_key():
+    path = ACCOUNT / "0/0"
+    signed = SEED.sign_recoverable(path, message_hash("hello"))
+    assert calls.signature(base64.b64encode(signed).decode()) == signed
+    assert calls.is_by(SEED.public_key(path), "hello", signed)
+    assert not calls.is_by(SEED.public_key(path), "hullo", signed)
+    assert not calls.is_by(SEED.public_key(ACCOUNT / "0/1"), "hello", signed)
+    assert not calls.is_by(SEED.public_key(path), "hello", signed[:-1])
