@@ -30,45 +30,26 @@ class Authenticator:
         length = len(self.credential_id).to_bytes(2, "big")
         data = self._data(ATTESTED) + bytes(16) + length + self.credential_id + public
         attested = encode({"fmt": "none", "attStmt": {}, "authData": data})
-        return self._answer(
-            {
-                "clientDataJSON": websafe_encode(self._client("webauthn.create", options)),
-                "attestationObject": websafe_encode(attested),
-            }
-        )
+        client = self._client("webauthn.create", options)
+        return self._answer(clientDataJSON=client, attestationObject=attested)
 
     def get(self, options: str) -> str:
         """The answer to a request for a signature."""
         self.counter += 1
         client, data = self._client("webauthn.get", options), self._data(0)
         signature = self.key.sign(data + sha256(client).digest(), ec.ECDSA(SHA256()))
-        return self._answer(
-            {
-                "clientDataJSON": websafe_encode(client),
-                "authenticatorData": websafe_encode(data),
-                "signature": websafe_encode(signature),
-            }
-        )
+        return self._answer(clientDataJSON=client, authenticatorData=data, signature=signature)
 
     def _client(self, kind: str, options: str) -> bytes:
         challenge = json.loads(options)["challenge"]
         return json.dumps({"type": kind, "challenge": challenge, "origin": self.origin}).encode()
 
     def _data(self, more: int) -> bytes:
-        return (
-            sha256(self.rp_id.encode()).digest()
-            + bytes([self.flags | more])
-            + self.counter.to_bytes(4, "big")
-        )
+        about = bytes([self.flags | more]) + self.counter.to_bytes(4, "big")
+        return sha256(self.rp_id.encode()).digest() + about
 
-    def _answer(self, response: dict[str, str]) -> str:
+    def _answer(self, **response: bytes) -> str:
         name = websafe_encode(self.credential_id)
-        return json.dumps(
-            {
-                "id": name,
-                "rawId": name,
-                "type": "public-key",
-                "response": response,
-                "clientExtensionResults": {},
-            }
-        )
+        answer = {"response": {part: websafe_encode(value) for part, value in response.items()}}
+        named = {"id": name, "rawId": name, "type": "public-key", "clientExtensionResults": {}}
+        return json.dumps(named | answer)

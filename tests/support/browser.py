@@ -28,17 +28,9 @@ REQUIRED = "SIGNERD_REQUIRE_BROWSERS"
 SCREENSHOTS = "SIGNERD_SCREENSHOTS"
 # A name that resolves to this machine, as an attacker's does after DNS rebinding (L1).
 REBOUND = "evil.example"
-ARGUMENTS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
-)
+WITHOUT = ("gpu", "quic", "background-networking", "component-update", "sync")
+ARGUMENTS = ("--headless", "--no-sandbox", "--no-first-run", *(f"--disable-{each}" for each in WITHOUT))
+ARGUMENTS += (f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",)
 # How Chromium and htmx log a refusal;
 # the tests look at what the page says.
 REFUSALS = (

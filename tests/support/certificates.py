@@ -11,17 +11,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-_SIGNS = x509.KeyUsage(
-    digital_signature=True,
-    key_cert_sign=True,
-    crl_sign=False,
-    content_commitment=False,
-    key_encipherment=False,
-    data_encipherment=False,
-    key_agreement=False,
-    encipher_only=False,
-    decipher_only=False,
-)
+_OTHERS = ("crl_sign", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
+_UNUSED = dict.fromkeys((*_OTHERS, "encipher_only", "decipher_only"), False)
+_SIGNS = x509.KeyUsage(digital_signature=True, key_cert_sign=True, **_UNUSED)
 
 
 def certificate_for(folder: Path, *names: str) -> tuple[Path, ssl.SSLContext]:
@@ -61,11 +53,8 @@ def _certificate(
     )
     chain, keyfile = folder / f"{common}.pem", folder / f"{common}.key"
     chain.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    keyfile.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
+    pem, kind = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    keyfile.write_bytes(key.private_bytes(pem, kind, serialization.NoEncryption()))
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(chain, keyfile)
     return chain, context

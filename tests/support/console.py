@@ -137,10 +137,8 @@ class Visitor:
         file = head.format("csv", f'; filename="{"list.csv" * bool(content)}"\r\nContent-Type: text/csv', "")
         body = b"".join(b"--edge\r\n%b\r\n" % part for part in (file.encode() + content, *parts))
         kind = {"Content-Type": "multipart/form-data; boundary=edge"}
-        answer = self.http.post(
-            action, content=body + b"--edge--\r\n", headers=SAME_SITE | kind, follow_redirects=True
-        )
-        return self._take(answer, status)
+        sent = {"content": body + b"--edge--\r\n", "headers": SAME_SITE | kind}
+        return self._take(self.http.post(action, **sent, follow_redirects=True), status)
 
     def post_one(self, action: str, /, status: int = 200, **typed: str) -> "Visitor":
         """Posts only what is typed, as a form with this action would: one of several, or one that this person
@@ -173,9 +171,8 @@ class Visitor:
 def served_app(app: Any, listener: socket.socket | None = None) -> Iterator[str]:
     """Serves the application on a socket of its own, for a real browser; yields its address."""
     listener = listener or socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
-    )
+    quiet = {"log_level": "critical", "lifespan": "off", "timeout_graceful_shutdown": 1}
+    server = uvicorn.Server(uvicorn.Config(app, **quiet))
     thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:

@@ -90,32 +90,15 @@ class Crowd:
         paid = ok(desk.propose(50_000, description="Rent"))["psbt_id"]
         tokens.finish(paid, blocks=2)
         waits = ok(desk.propose(50_000, description="Invoice"))["psbt_id"]
-        here = {"workspace_id": desk.workspace_id}
-        hooks = [
-            ok(desk.admin.post("/api/v1/create-webhook", {**here, "url": url, "kinds": ["*"]}))
-            for url in (f"https://hooks.example.org/{number}" for number in range(MAX_WEBHOOKS))
-        ]
+        urls = (f"https://hooks.example.org/{number}" for number in range(MAX_WEBHOOKS))
+        hooks = [ok(desk.tell("create-webhook", url=url, kinds=["*"])) for url in urls]
         program = {"name": "Payroll", "rights": ["VIEW_LOGS"], "networks": ["192.0.2.1"]}
-        ends = "2026-06-30T00:00:00Z"
-        made = ok(desk.admin.post("/api/v1/create-service-account", {**here, **program, "expires_at": ends}))
-        return cls(
-            desk,
-            {
-                "workspace_id": desk.workspace_id,
-                "paid": paid,
-                "psbt_id": waits,
-                "vault_id": desk.vault["id"],
-                "contract_uid": uid,
-                "function": "transfer",
-                "called": called["psbt_id"],
-                "webhook_id": hooks[0]["webhook_id"],
-                "service_account_id": made["service_account_id"],
-                "key_id": desk.wallets()[0]["signers"][0]["key_id"],
-                "user_uuid": desk.user_ids["alice"],
-                "uid": 1,
-                "role_id": 1,
-            },
-        )
+        made = ok(desk.tell("create-service-account", **program, expires_at="2026-06-30T00:00:00Z"))
+        ids = {"paid": paid, "psbt_id": waits, "called": called["psbt_id"], "function": "transfer"}
+        ids |= {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], "contract_uid": uid}
+        ids |= {"webhook_id": hooks[0]["webhook_id"], "service_account_id": made["service_account_id"]}
+        ids |= {"key_id": desk.wallets()[0]["signers"][0]["key_id"], "user_uuid": desk.user_ids["alice"]}
+        return cls(desk, ids | {"uid": 1, "role_id": 1})
 
     def grow(self, to: Size) -> None:
         """Grows every list, those with foreign keys last."""
@@ -215,16 +198,10 @@ class Crowd:
         ids = db.scalars(new).all()
         for model in (ProposalInputRow, DecisionRow, SignatureRow):
             parts = [_values(one) for one in db.scalars(select(model).where(model.proposal_id == like))]
-            own = {"txid": lambda each: each * 2} if model is ProposalInputRow else {}
-            _insert(
-                db,
-                model,
-                (
-                    {**part, "proposal_id": each} | {name: made(each) for name, made in own.items()}
-                    for each in ids
-                    for part in parts
-                ),
-            )
+            copies = [{**part, "proposal_id": each} for each in ids for part in parts]
+            for each in copies if model is ProposalInputRow else ():
+                each["txid"] = each["proposal_id"] * 2
+            _insert(db, model, copies)
 
     def _movements(self, db: Session, vault: VaultRow, count: int) -> None:
         """A coin is received in every second block, and spent in the next one."""
@@ -296,9 +273,8 @@ class Crowd:
     def _calls(self, db: Session, count: int) -> None:
         """Each has a proposal of its own."""
         like = _values(db.get_one(ProposalRow, self.ids["called"]))
-        call = db.scalars(
-            select(ContractCallRow).where(ContractCallRow.family_id == self.ids["called"])
-        ).one()
+        called = ContractCallRow.family_id == self.ids["called"]
+        call = db.scalars(select(ContractCallRow).where(called)).one()
         same = {name: value for name, value in _values(call).items() if name != "uid"}
         numbers = range(self.there.calls, count)
         ids = [_id("call", number) for number in numbers]

@@ -28,6 +28,7 @@ SHOP = encode_address(foreign_script("shop"), Network.REGTEST)
 # In sat, enough for 200 outputs.
 BATCH_FEE = 10_000
 CAFE = encode_address(foreign_script("cafe"), Network.REGTEST)
+MONTHLY = {"cycle_period": "M", "cycle_day": 1}
 
 
 @dataclass
@@ -63,17 +64,9 @@ class Desk:
     def create_vault(
         self, name: str = "Treasury", /, m: int = 2, limit: str = "10", **changes
     ) -> httpx.Response:
-        body = {
-            "workspace_id": self.workspace_id,
-            "name": name,
-            "network": "testnet",
-            "m": m,
-            "signers": [self.user_ids[name] for name in SIGNERS],
-            "transaction_limit": limit,
-            "cycle_period": "M",
-            "cycle_day": 1,
-        }
-        return self.admin.post("/api/v1/create_wallet", body | changes)
+        signers = [self.user_ids[name] for name in SIGNERS]
+        body = {"name": name, "network": "testnet", "m": m, "signers": signers, "transaction_limit": limit}
+        return self.tell("create_wallet", **MONTHLY | body | changes)
 
     def tell(self, path: str, person: As | str | None = None, /, **body: object) -> httpx.Response:
         """The administrator, or ``person`` (also by a signer's name), changes something of the workspace."""
@@ -102,14 +95,12 @@ class Desk:
 
     def limit(self, amount: str, **changes: object) -> dict:
         """Replaces the vault's limit: of each month, where no other cycle is named."""
-        month = {"cycle_period": "M", "cycle_day": 1}
-        return ok(self.of_vault("update-vault", **month | {"transaction_limit": amount} | changes))
+        return ok(self.of_vault("update-vault", **MONTHLY | {"transaction_limit": amount} | changes))
 
     def limit_role(self, amount: str, **changes: object) -> dict:
         """Replaces the administrators' limit, or that of ``role_id``."""
-        month = {"cycle_period": "M", "cycle_day": 1}
-        body = month | {"role_id": 1, "new_transaction_limit": amount} | changes
-        return ok(self.tell("update-role-policies", **body))
+        body = {"role_id": 1, "new_transaction_limit": amount}
+        return ok(self.tell("update-role-policies", **MONTHLY | body | changes))
 
     def wallets(self) -> list[dict]:
         return ok(self.admin.get("/api/v1/list-wallets", workspace_id=self.workspace_id))
@@ -154,14 +145,9 @@ class Desk:
         self.reorganise(depth, depth + 1, [*([source.transaction] if is_left_out else []), rival])
 
     def propose(self, *amounts: int, recipients: Sequence[str] | None = None, **changes) -> httpx.Response:
-        body = {
-            "wallet_id": self.vault["id"],
-            "workspace_id": self.workspace_id,
-            "tx_type": "send",
-            "recipients": [SHOP, CAFE][: len(amounts)] if recipients is None else list(recipients),
-            "amounts_sats": list(amounts),
-        }
-        return self.admin.post("/api/v1/create-psbt", body | changes)
+        paid = [SHOP, CAFE][: len(amounts)] if recipients is None else list(recipients)
+        body = {"wallet_id": self.vault["id"], "recipients": paid, "amounts_sats": list(amounts)}
+        return self.tell("create-psbt", **body | {"tx_type": "send"} | changes)
 
     def sweep(self, to: str = SHOP, **changes) -> httpx.Response:
         return self.propose(recipients=[to], **{"amounts_sats": None, "sweep": True} | changes)
@@ -179,10 +165,10 @@ class Desk:
         return {item.outpoint for item in self.psbt(psbt_id).inputs}
 
     def submit(self, name: str, psbt_id: str, psbt: Psbt | str | None = None, **changes) -> httpx.Response:
-        body: dict = {"psbt_id": psbt_id, "workspace_id": self.workspace_id}
+        body: dict = {"psbt_id": psbt_id}
         if psbt is not None:
             body["psbt_base64"] = psbt if isinstance(psbt, str) else psbt.to_base64()
-        return self.signers[name].post("/api/v1/sign-psbt", body | changes)
+        return self.tell("sign-psbt", name, **body | changes)
 
     def signed(self, name: str, psbt_id: str, **how) -> Psbt:
         """The proposal's PSBT with this signer's signatures, as the device returns it."""

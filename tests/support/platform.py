@@ -101,13 +101,9 @@ class World:
         return self.platform.background.outbox("webhooks").run_due()
 
     def audit_actions(self, chain_id: str = "platform") -> list[str]:
-        query = (
-            select(AuditEventRow.action)
-            .where(AuditEventRow.chain_id == chain_id)
-            .order_by(AuditEventRow.position)
-        )
+        query = select(AuditEventRow.action).where(AuditEventRow.chain_id == chain_id)
         with self.platform.services.store.read() as db:
-            return list(db.scalars(query))
+            return list(db.scalars(query.order_by(AuditEventRow.position)))
 
 
 @dataclass(frozen=True)
@@ -140,15 +136,10 @@ def open_world(
     if database_url is None and not (folder / "custody.db").exists():
         make_sqlite(folder / "custody.db")
     clock, mail = Clock(), KeptMail()
-    outside = PlatformDependencies(
-        clock=clock,
-        random=chance.randbytes if chance else secrets.token_bytes,
-        rng=chance or random.SystemRandom(),
-        hasher=CHEAP,
-        mailer=mail,
-        policies=policies or Policies(),
-        resolve=resolve,
-    )
+    drawn = {"random": chance.randbytes if chance else secrets.token_bytes}
+    drawn["rng"] = chance or random.SystemRandom()
+    kept = {"clock": clock, "hasher": CHEAP, "mailer": mail, "policies": policies or Policies()}
+    outside = PlatformDependencies(**kept, **drawn, resolve=resolve)
     platform = open_platform(Settings(state=folder, database_url=database_url, **settings), outside)
     try:
         with asgi_client(platform.asgi) as http:
@@ -189,15 +180,12 @@ def register_key(
     user: As, device: Seed, network: Network = Network.REGTEST, /, **changes: object
 ) -> httpx.Response:
     """A whole registration, as signerd does it."""
-    offer = {
-        **key_offer(device, network),
-        **{k: v for k, v in changes.items() if k in {"vault_accounts", "profile"}},
-    }
+    offer = key_offer(device, network)
+    offer |= {name: value for name, value in changes.items() if name in {"vault_accounts", "profile"}}
     challenge = user.post("/api/v1/key-challenge", offer)
     assert challenge.status_code == 200, challenge.text
-    return user.post(
-        "/api/v1/register-key", {**offer, **changes, "proof": sign_challenge(device, challenge.json())}
-    )
+    proof = sign_challenge(device, challenge.json())
+    return user.post("/api/v1/register-key", {**offer, **changes, "proof": proof})
 
 
 def plain_vault(vault_id: str, workspace_id: int = 1) -> VaultRow:

@@ -34,14 +34,9 @@ def forward(
     desk: Desk, name: str, amount: int | None = None, fee: int = 1_000, *, user: As | None = None, **changes
 ) -> httpx.Response:
     """Asks for a forward; ``amount`` None sweeps. ``user``: asks instead of the signer of that name."""
-    body = {
-        "workspace_id": desk.workspace_id,
-        "vault_id": desk.vault["id"],
-        "network": "testnet",
-        "fee_sats": fee,
-        **({"sweep": True} if amount is None else {"amount_sats": amount}),
-    }
-    return (user or desk.signers[name]).post("/api/v1/forward-to-vault", body | changes)
+    body = {"vault_id": desk.vault["id"], "network": "testnet", "fee_sats": fee}
+    body |= {"sweep": True} if amount is None else {"amount_sats": amount}
+    return desk.tell("forward-to-vault", user or desk.signers[name], **body | changes)
 
 
 def grant(desk: Desk, role: str, permission: str) -> None:

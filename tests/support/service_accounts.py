@@ -10,13 +10,9 @@ from tests.support.platform import As, World
 
 def create(world: World, maker: As, **changes: object) -> httpx.Response:
     """From the tests' own address, for a month."""
-    body = {
-        "workspace_id": 1,
-        "name": "Payroll",
-        "rights": ["VIEW_BALANCES"],
-        "networks": ["192.0.2.0/24"],
-        "expires_at": (world.clock() + timedelta(days=30)).isoformat(),
-    }
+    ends = (world.clock() + timedelta(days=30)).isoformat()
+    body = {"workspace_id": 1, "name": "Payroll", "expires_at": ends}
+    body |= {"rights": ["VIEW_BALANCES"], "networks": ["192.0.2.0/24"]}
     return maker.post("/api/v1/create-service-account", body | changes)
 
 

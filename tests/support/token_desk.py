@@ -64,32 +64,18 @@ class TokenDesk:
         self.desk.watcher.look()
 
     def create(self, user: As | None = None, **changes) -> httpx.Response:
-        body = {
-            "token_name": "Gold of the House",
-            "ticker": "GOLD",
-            "icon": "https://example.com/gold.png",
-            "decimals_num": 2,
-            "total_supply": "900",
-            "max_supply": "1000",
-            "whitelist_enabled": False,
-            "vault_id": self.desk.vault["id"],
-            "workspace_id": self.desk.workspace_id,
-            "network": "testnet",
-        }
-        return (user or self.desk.admin).post("/api/v1/create-token", body | changes)
+        body = {"vault_id": self.desk.vault["id"], "network": "testnet", "whitelist_enabled": False}
+        body |= {"token_name": "Gold of the House", "ticker": "GOLD", "icon": "https://example.com/gold.png"}
+        body |= {"decimals_num": 2, "total_supply": "900", "max_supply": "1000"}
+        return self.desk.tell("create-token", user, **body | changes)
 
     def call(
         self, contract_uid: int, function: str, *args: str | int, user: As | None = None, **changes
     ) -> httpx.Response:
         typed = [{"type": "str" if isinstance(arg, str) else "int", "value": arg} for arg in args]
-        body = {
-            "contract_uid": contract_uid,
-            "wallet_id": self.desk.vault["id"],
-            "workspace_id": self.desk.workspace_id,
-            "function_name": function,
-            "args": typed,
-        }
-        return (user or self.desk.admin).post("/api/v1/call-contract", body | changes)
+        body = {"contract_uid": contract_uid, "wallet_id": self.desk.vault["id"]}
+        body |= {"function_name": function, "args": typed}
+        return self.desk.tell("call-contract", user, **body | changes)
 
     def finish(self, psbt_id: str, *, blocks: int = 1) -> dict:
         """Two signers approve, the workers broadcast it, blocks are mined and read."""
@@ -127,12 +113,8 @@ class TokenDesk:
 
     def balance(self, script: bytes) -> int:
         """The script's balance of the only token."""
-        (found,) = [
-            value
-            for (_, cell, holder), value in self.cells().items()
-            if (cell, holder) == (Cell.BALANCE, script)
-        ] or [0]
-        return found
+        held = {holder: value for (_, cell, holder), value in self.cells().items() if cell is Cell.BALANCE}
+        return held.get(script, 0)
 
     def check(self) -> None:
         """Checks the index against a replay of the whole chain, for the tokens that were proposed here."""
@@ -140,11 +122,8 @@ class TokenDesk:
         store = self.desk.store
         with store.read() as db:
             bytecode_of = published_bytecode(db, "regtest")
-            ours = set(
-                db.scalars(
-                    select(ProposalRow.txid_expected).where(ProposalRow.tx_type == TxType.DEPLOY.value)
-                )
-            )
+            deployed = ProposalRow.tx_type == TxType.DEPLOY.value
+            ours = set(db.scalars(select(ProposalRow.txid_expected).where(deployed)))
             for height in range(self.desk.chain.tip().height + 1):
                 block = token_block(self.desk.chain.data_at(height, MAGIC))
                 counted = tuple(
