@@ -35,6 +35,8 @@ from tests.support.wallets import ALICE, fund, make_vault, pay
 VAULT = make_vault()
 COIN = fund(VAULT, 100_000, index=4)
 OUTPUTS = [pay(40_000), ChangeTo(sats(59_000), CHANGE, 2)]
+OTHERS = fund(VAULT, 100_000, index=5).previous_transaction
+OTHER_OUTPOINTS = (*(OutPoint(COIN.outpoint.txid, vout) for vout in (0, 2)), OutPoint("00" * 32, 1))
 
 
 def test_an_input_carries_all_that_a_device_asks_for():
@@ -96,35 +98,24 @@ def test_what_is_built_has_the_bytes_that_it_was_read_by():
 
 
 @pytest.mark.parametrize(
-    "coins",
+    ("coins", "outputs", "error", "words"),
     [
-        [],
-        [COIN, COIN],
-        [replace(COIN, amount=sats(100_001))],
-        [replace(COIN, index=5)],
-        [replace(COIN, chain=CHANGE)],
-        [replace(COIN, outpoint=OutPoint(COIN.outpoint.txid, 0))],
-        [replace(COIN, outpoint=OutPoint(COIN.outpoint.txid, 2))],
-        [replace(COIN, outpoint=OutPoint("00" * 32, 1))],
-        [replace(COIN, previous_transaction=fund(VAULT, 100_000, index=5).previous_transaction)],
+        ([], OUTPUTS, InvalidPsbt, None),
+        ([COIN, COIN], OUTPUTS, InvalidPsbt, None),
+        ([replace(COIN, amount=sats(100_001))], OUTPUTS, InvalidPsbt, None),
+        ([replace(COIN, index=5)], OUTPUTS, InvalidPsbt, None),
+        ([replace(COIN, chain=CHANGE)], OUTPUTS, InvalidPsbt, None),
+        *(([replace(COIN, outpoint=other)], OUTPUTS, InvalidPsbt, None) for other in OTHER_OUTPOINTS),
+        ([replace(COIN, previous_transaction=OTHERS)], OUTPUTS, InvalidPsbt, None),
+        ([COIN], [pay(100_001)], InvalidPsbt, "more than the coins"),
+        ([COIN], [], InvalidPsbt, "has no outputs"),
+        # Beyond the bounds of a vault (S9).
+        ([COIN], [ChangeTo(sats(1_000), CHANGE, 1_000_001)], InvalidPath, None),
     ],
 )
-def test_coins_that_are_not_as_stated_are_refused(coins):
-    with pytest.raises(InvalidPsbt):
-        build_psbt(VAULT, coins, OUTPUTS, 0)
-
-
-@pytest.mark.parametrize(
-    ("outputs", "words"), [([pay(100_001)], "more than the coins"), ([], "has no outputs")]
-)
-def test_outputs_beyond_the_coins_and_none_are_refused(outputs, words):
-    with pytest.raises(InvalidPsbt, match=words):
-        build_psbt(VAULT, [COIN], outputs, 0)
-
-
-def test_change_beyond_the_bounds_of_a_vault_is_refused_s9():
-    with pytest.raises(InvalidPath):
-        build_psbt(VAULT, [COIN], [ChangeTo(sats(1_000), CHANGE, 1_000_001)], 0)
+def test_s9_coins_that_are_not_as_stated_and_outputs_beyond_them_are_refused(coins, outputs, error, words):
+    with pytest.raises(error, match=words):
+        build_psbt(VAULT, coins, outputs, 0)
 
 
 KEYS = [b"\x02" + bytes([i] * 32) for i in range(1, 16)]
