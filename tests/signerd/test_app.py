@@ -3,44 +3,33 @@
 import pytest
 
 from firmware_bridge import Registration, RegistrationFile
-from signerd.app import REGISTRATIONS_FILE, DaemonDependencies, open_daemon
+from signerd.app import REGISTRATIONS_FILE
 from signerd.errors import RegistrationsUnreadable
-from signerd.journal.storage import held
-from tests.support.daemons import MemoryStore, make_config
-from tests.support.fake_platform import FakePlatform
-from tests.support.wallets import ALICE, make_vault
+from tests.support.daemons import daemon_at
+from tests.support.desk import VAULT
+from tests.support.wallets import ALICE
 
 pytestmark = pytest.mark.anyio
 
-CODE = make_vault().verification_code
+
+async def starts_and_stops(state, platform):
+    """With the bridge that it makes itself."""
+    async with daemon_at(state, platform, None, sign_in=False):
+        pass
 
 
-async def opened(state):
-    with held(state):
-        async with open_daemon(
-            make_config(),
-            state,
-            MemoryStore(),
-            DaemonDependencies(transport=FakePlatform(state.parent).transport),
-        ) as daemon:
-            return daemon
-
-
-async def test_what_ledgers_registered_outlives_the_daemon(tmp_path):
-    state = tmp_path / "state"
-    await opened(state)
-    RegistrationFile.open(state / REGISTRATIONS_FILE).keep(
-        Registration(ALICE.fingerprint, CODE, "Savings", b"\x01" * 32)
-    )
+async def test_what_ledgers_registered_outlives_the_daemon(state, platform):
+    await starts_and_stops(state, platform)
+    kept = Registration(ALICE.fingerprint, VAULT.verification_code, "Savings", b"\x01" * 32)
+    RegistrationFile.open(state / REGISTRATIONS_FILE).keep(kept)
     before = (state / REGISTRATIONS_FILE).read_bytes()
-    await opened(state)
+    await starts_and_stops(state, platform)
     assert (state / REGISTRATIONS_FILE).read_bytes() == before
 
 
-async def test_registrations_that_cannot_be_read_are_told_and_kept(tmp_path):
-    state = tmp_path / "state"
-    await opened(state)
+async def test_registrations_that_cannot_be_read_are_told_and_kept(state, platform):
+    await starts_and_stops(state, platform)
     (state / REGISTRATIONS_FILE).write_text("{")
     with pytest.raises(RegistrationsUnreadable, match="holds no registrations"):
-        await opened(state)
+        await starts_and_stops(state, platform)
     assert (state / REGISTRATIONS_FILE).read_text() == "{"

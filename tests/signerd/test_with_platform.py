@@ -1,5 +1,5 @@
 """A daemon with a virtual device behind real HWI, at a real platform: keys that run out, that others used
-before, that are replaced.
+before, that are replaced; and one from an old backup, where what was signed since is not paid again.
 """
 
 from collections.abc import AsyncIterator, Iterator

@@ -1,5 +1,5 @@
 """What others signed before this machine looked, or without its being asked: heard, compared, and nothing
-else (S27).
+else (S27). After a restore the whole list is read to its end for every vault that is pinned.
 """
 
 from collections.abc import Callable

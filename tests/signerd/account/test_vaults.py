@@ -1,4 +1,6 @@
-"""Pinning: what is compared, and what can never be pinned (S15, S16, S17)."""
+"""Pinning: what is compared, and what can never be pinned (S15, S16, S17); a vault's record as platforms of
+several ages answer with it.
+"""
 
 from dataclasses import replace
 from pathlib import Path

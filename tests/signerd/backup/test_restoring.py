@@ -1,4 +1,6 @@
-"""A state folder from a backup: all is remembered, and a kill leaves an empty folder or a whole one."""
+"""What a backup holds, and what it must not hold. A state folder from a backup: all is remembered, and a kill
+leaves an empty folder or a whole one.
+"""
 
 import os
 import signal

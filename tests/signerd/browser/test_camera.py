@@ -1,5 +1,5 @@
-"""A device's screen before the camera of the page: an animated QR code is filmed, and becomes a signature at
-the platform or a registered key.
+"""A device without a cable in a person's browser: an animated QR code is filmed, and becomes a signature at
+the platform or a registered key; a file is saved, and the answer is brought.
 """
 
 import re

@@ -1,4 +1,6 @@
-"""Entering the page and leaving it, as a person does."""
+"""Entering the page and leaving it, as a person does; signing in to the platform there, with the one-time
+code, and out again.
+"""
 
 import pytest
 from playwright.sync_api import Page, expect

@@ -1,5 +1,5 @@
 """run, status: the real program as a process of its own, over a platform that is not there
-(docs/sign/accounts.md). audit verify, audit start-over.
+(docs/sign/accounts.md). audit verify, audit start-over; rules show.
 """
 
 import json

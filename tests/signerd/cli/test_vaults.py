@@ -1,5 +1,5 @@
-"""vaults, pin, unpin (S16): the code comes from the other signers, and is typed. addresses, accounts
-(docs/sign/airgap.md).
+"""vaults, pin, unpin (S16): the code comes from the other signers, and is typed. receive, addresses,
+movements (docs/sign/airgap.md).
 """
 
 import pytest
@@ -9,6 +9,7 @@ from firmware_bridge.airgap import EnrolmentForm, enrolment_text
 from multisig import Network, encode_address
 from tests.support.command import signerd
 from tests.support.desk import PROFILE, VAULT, VAULT_ID, spend
+from tests.support.fake_platform import movement
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
 
 CODE = VAULT.verification_code
@@ -114,3 +115,43 @@ def test_addresses_of_a_vault_and_of_the_profile(desk, outer):
     shown = signerd("addresses", "profile", "--show", "2", state=desk.state)
     assert shown.out.endswith(" elsewhere: most devices write regtest's addresses in testnet's form).\n")
     assert outer.bridge.shown == [PROFILE.address(0, 2)]
+
+
+@pytest.fixture
+def outer(outer):
+    platform = outer.platform
+    ours = {"txid": platform.proposals["p-1"].txid_expected, "kind": "payment", "title": "Invoice 7"}
+    platform.movements = [movement(1, height=None, balance_sats=None), movement(2, **ours)]
+    platform.movements += [movement(number) for number in range(3, 260)]
+    return outer
+
+
+def test_deposits_and_payments_in_words(desk):
+    text = signerd("movements", "Treasury", "-n", "3", state=desk.state).out
+    network, *lines = text.splitlines()
+    assert network.startswith("REGTEST")
+    assert lines[:2] == [
+        "+0.00001000 BTC (1,000 sats)  Deposit",
+        "  2026-01-02 03:04:05 UTC, not confirmed yet",
+    ]
+    assert lines[3].startswith("-0.00051000 BTC (-51,000 sats)  Pay 0.0005 BTC to tb1q")
+    assert lines[3].endswith("[proposal p-1]")
+    assert lines[4] == '  the platform says: "Invoice 7"'
+    assert lines[-2] == ("  2026-01-02 03:04:05 UTC, block 103, balance after 0.00503000 BTC (503,000 sats)")
+
+
+def test_page_after_page_as_far_as_asked_and_what_is_sought(desk):
+    everything = signerd("movements", VAULT_ID, "-n", "1000", "--json", state=desk.state).json
+    assert len(everything) == len({one["txid"] for one in everything}) == 259
+    assert len(signerd("movements", VAULT_ID, "-n", "210", "--json", state=desk.state).json) == 210
+    [found] = signerd("movements", VAULT_ID, "--search", "invoice", "--json", state=desk.state).json
+    assert (found["psbt_id"], found["memo"]) == ("p-1", "Invoice 7")
+    assert signerd("movements", VAULT_ID, "--search", "rent", state=desk.state).out == "No movements.\n"
+
+
+def test_what_cannot_be_read_is_said_and_a_wrong_day_too(desk, outer):
+    outer.platform.movements = [{"txid": "odd"}]
+    told = signerd("movements", VAULT_ID, state=desk.state)
+    assert told.out == "No movements.\n"
+    assert "cannot be read" in told.err
+    signerd("movements", VAULT_ID, "--from", "May", state=desk.state, ends=Exit.USAGE)

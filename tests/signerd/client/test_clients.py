@@ -1,5 +1,6 @@
 """Both shells on a real socket: the same calls, the same errors, and looks that go on after the daemon was
-started anew. The client's side: no daemon, a dead one, a mute one, and one that talks nonsense.
+started anew. The client's side: no daemon, a dead one, a mute one, and one that talks nonsense. Answers read
+without their shapes, as the command line reads them.
 """
 
 import asyncio

@@ -1,5 +1,6 @@
 """A title says what the bytes prove, in one line; names are the person's own, and nothing of the platform's
-words gets into it (L8, S13).
+words gets into it (L8, S13). What a person compares stands first as the device writes it; no text moves a
+terminal's cursor.
 """
 
 from dataclasses import replace
@@ -8,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from custody.common.text import plain, short_ids
+from custody.common.text import LONGEST_TEXT, amount, plain, said, short_ids
 from firmware_bridge import Family
 from multisig import MAX_INDEX, RECEIVE, Network, encode_address
 from multisig.tokens import Function
 from signerd.core.addresses import RECOGNISED_ADDRESSES, on_screen, receive_scripts
 from signerd.core.review import ProposalReview, review
-from signerd.core.text import as_compared
+from signerd.core.text import as_compared, canonical, line_of
 from signerd.core.titles import (
     LONGEST_MEMO,
     NOT_JUDGED,
@@ -193,3 +194,60 @@ def test_no_further_than_a_bound_and_to_the_end_of_the_chain(following, first, l
     found = receive_scripts(VAULT, following)
     assert list(found.values()) == list(range(first, last + 1))
     assert found[VAULT.script_pubkey(RECEIVE, last)] == last
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x1b[2Jb\u202ec\u200bd\ne", "a·[2Jb·c·d·e"),
+        ("Miete für März — 家賃 🏠", "Miete für März — 家賃 🏠"),
+        ("x" * 5_000, "x" * LONGEST_TEXT + "… (cut)"),
+    ],
+)
+def test_what_moves_a_cursor_shows_as_a_dot_and_what_is_long_is_cut(text: str, shown: str) -> None:
+    assert plain(text) == shown
+
+
+def test_each_value_is_written_in_one_way() -> None:
+    assert amount(12_345) == "0.00012345 BTC (12,345 sats)"
+    assert amount(-1) == "-0.00000001 BTC (-1 sats)"
+    assert said(ValueError("no.")) == said(ValueError("no")) == "no."
+    assert canonical({"b": 1, "a": ["ü", None]}) == '{"a":["ü",null],"b":1}'.encode()
+
+
+TEXT = """\
+a.b = 1
+[c]
+# d = 2
+d = 3
+[c.e]   # a section
+f = 4
+["g h".i]
+'j' = 5
+[[k]]
+l = 6
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ("a b", 1),
+        ("a", 1),
+        ("c", 2),
+        ("c d", 4),
+        ("c d deeper", 4),
+        ("c e f", 6),
+        ("c e g", 5),
+        ("g_h i j", 8),
+        ("g_h", 7),
+        ("k l", 10),
+        ("z", None),
+    ],
+)
+def test_where_a_key_stands(key: str, line: int | None) -> None:
+    assert line_of(TEXT, tuple(part.replace("_", " ") for part in key.split())) == line
+
+
+def test_what_no_parser_takes_is_no_key() -> None:
+    assert line_of('["\\q"]\n"\\q" = 1\n', ("q",)) is None

@@ -1,4 +1,6 @@
-"""A proposal for a device without a cable: given out once it is recorded, and signed by the answer."""
+"""A proposal for a device without a cable: given out once it is recorded, and signed by the answer. The
+device is registered by its files and a signed message, and pins a vault by a file.
+"""
 
 import base64
 import json

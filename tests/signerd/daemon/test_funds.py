@@ -99,7 +99,7 @@ async def test_without_the_platform_there_is_an_address_and_a_word_why_no_balanc
 
 
 async def test_what_is_known_of_a_movement_comes_before_the_platforms_word(daemon):
-    """What it shows of each, and page after page: `cli/test_funds.py`."""
+    """What it shows of each, and page after page: `cli/test_vaults.py`."""
     page = await vault_movements(daemon, VAULT_ID)
     assert (page.network, len(page.movements), page.left_out) == (str(NETWORK), 50, 0)
     _first, ours, third, fourth = page.movements[:4]

@@ -1,4 +1,6 @@
-"""One bad entry in a list of the platform's is left out by its name and told; the others go on (F)."""
+"""One bad entry in a list of the platform's is left out by its name and told; the others go on. So they do
+where numbers, texts and lists are at their extremes, and where a list has no end (F).
+"""
 
 import json
 from collections.abc import Callable

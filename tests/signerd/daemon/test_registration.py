@@ -1,4 +1,6 @@
-"""A device's keys: exactly those that were shown, proven by the device, registered once."""
+"""A device's keys: exactly those that were shown, proven by the device, registered once. One that the
+platform says is revoked: told, not signed with, and nothing is taken away on the platform's word.
+"""
 
 import json
 from typing import Any

@@ -1,5 +1,5 @@
-"""Our own keys in the journal: a device in the place of another, and the platform's word against the
-registered one.
+"""Our own keys and pinned vaults in the journal: a device in the place of another, the platform's word
+against the registered key, and a change of a vault, told once and standing until the person has looked (S16).
 """
 
 from collections.abc import Callable

@@ -1,4 +1,6 @@
-"""Limits over what the journal knows: across restarts, clocks that go backwards, and ends of proposals."""
+"""Limits over what the journal knows: across restarts, clocks that go backwards, and ends of proposals; and
+against a model that knows nothing of the journal.
+"""
 
 import tempfile
 from dataclasses import dataclass, replace

@@ -1,5 +1,6 @@
-"""Proposals that cost work, not bytes (S34). Work is counted in steps of SQLite's machine and calls, never in
-time; what is not compared holds, and a verdict that is kept is the one that would be computed.
+"""Which other proposals the journal brings before the checks (S6, S11, S25), and what that costs (S34). Work
+is counted in steps of SQLite's machine and calls, never in time; what is not compared holds, and a verdict
+that is kept is the one that would be computed.
 """
 
 from dataclasses import fields, replace

@@ -1,7 +1,10 @@
-"""What the rules say of a proposal, of tokens too, and that no rule ever lets anything pass."""
+"""What the rules say of a proposal, of tokens too; that no rule ever lets anything pass; and what counts as
+spent, against a model that tries every way in which signed transactions can confirm.
+"""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +15,7 @@ from multisig.tokens import Function, Payload
 from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.checks.table import LOWERABLE
 from signerd.core.review import review
-from signerd.core.rules.spending import Spent
+from signerd.core.rules.spending import Spent, worst_case
 from signerd.core.rules.values import Action, Condition, Rule, RuleKind, Rules
 from signerd.core.states import State
 from signerd.core.values import Neighbour, ReviewContext
@@ -182,3 +185,49 @@ def test_any_token_is_met_by_calls_and_deployments_and_by_nothing_else() -> None
     assert outcome(Condition(RuleKind.TOKEN), call(Function.PAUSE)) is Outcome.REFUSE
     assert outcome(Condition(RuleKind.TOKEN), GOLD.deployment) is Outcome.REFUSE
     assert outcome(Condition(RuleKind.TOKEN), None) is Outcome.ALLOW
+
+
+COINS = [OutPoint(f"{n:064x}", n) for n in range(5)]
+
+
+def coins(*numbers: int) -> frozenset[OutPoint]:
+    return frozenset(COINS[n] for n in numbers)
+
+
+some_spent = st.builds(
+    Spent,
+    psbt_id=st.uuids().map(str),
+    quorum=st.just("v"),
+    amount=st.integers(0, 1000),
+    outpoints=st.frozensets(st.sampled_from(COINS), min_size=1, max_size=3),
+)
+several = st.lists(some_spent, max_size=6)
+
+
+def can_confirm_together(group: tuple[Spent, ...]) -> bool:
+    return sum(len(item.outpoints) for item in group) == len(
+        frozenset().union(*(item.outpoints for item in group))
+    )
+
+
+def brute_force(items: list[Spent]) -> int:
+    """The most that any set of transactions that share no coin pays."""
+    groups = (group for size in range(len(items) + 1) for group in combinations(items, size))
+    return max(sum(item.amount for item in group) for group in groups if can_confirm_together(group))
+
+
+@given(several)
+def test_the_worst_case_is_never_below_what_can_confirm_and_never_above_the_sum(items: list[Spent]) -> None:
+    assert brute_force(items) <= worst_case(items) <= sum(item.amount for item in items)
+
+
+@given(several)
+def test_where_no_coin_is_shared_it_is_the_sum(items: list[Spent]) -> None:
+    apart = [replace(item, outpoints=frozenset({OutPoint("00" * 32, n)})) for n, item in enumerate(items)]
+    assert worst_case(apart) == sum(item.amount for item in items) == brute_force(apart)
+
+
+@given(several)
+def test_where_all_spend_one_coin_the_largest_counts(items: list[Spent]) -> None:
+    rivals = [replace(item, outpoints=item.outpoints | coins(0)) for item in items]
+    assert worst_case(rivals) == max((item.amount for item in items), default=0) == brute_force(rivals)

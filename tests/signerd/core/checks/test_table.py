@@ -1,5 +1,5 @@
 """The one table of checks: it lists what a review can say and nothing else, and what may be lowered is
-harmless.
+harmless. Fee limits, the digest of all that is shown, and names that are labels only.
 """
 
 import re

@@ -1,5 +1,5 @@
 """The frame of every page: who gets in, what it may load, what every form brings back, and that it is whole
-HTML.
+HTML. History and settings.
 """
 
 import hashlib
