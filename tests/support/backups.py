@@ -9,12 +9,11 @@ from signerd.backup.container import Backup, unpack
 from signerd.backup.writing import make_backup
 from signerd.core import events
 from signerd.core.audit import Note, link
-from signerd.core.values import SigningLimits
 from signerd.journal import Journal
 from signerd.journal.apps import App
 from signerd.journal.rows import audit_entries, digest_of_tables, write_entry
 from tests.support.daemons import prepare
-from tests.support.desk import NETWORK, reviewed, signed_by
+from tests.support.desk import open_journal, reviewed, signed_by
 from tests.support.payments import shop
 from tests.support.wallets import ALICE
 
@@ -52,7 +51,7 @@ def remembering(folder: Path) -> Path:
 
 
 def open_one(folder: Path) -> Journal:
-    return Journal(folder, network=NETWORK, limits=SigningLimits(), now=lambda: NOON)
+    return open_journal(folder, now=lambda: NOON)
 
 
 def approve(journal: Journal, snapshot) -> None:

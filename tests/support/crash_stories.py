@@ -20,14 +20,14 @@ from multisig import ChangeTo, DerivationPath, Psbt, build_psbt, sats
 from signerd.core import events
 from signerd.core.audit import Entry, first_fault
 from signerd.core.states import State
-from signerd.core.values import Record, SigningLimits
+from signerd.core.values import Record
 from signerd.daemon import vaults
 from signerd.daemon.service import Daemon
 from signerd.errors import PlatformUnreachable
 from signerd.journal import Journal
 from signerd.runtime import FaultPoint, no_fault
 from tests.support.daemons import MemoryStore, approve, daemon_at, prepare, state_of, until
-from tests.support.desk import NETWORK, VAULT, VAULT_ID, reviewed, snapshot_of, spend
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, open_journal, reviewed, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge, OnProgress
 from tests.support.fake_platform import FakePlatform, listed_key, problem
 from tests.support.wallets import ALICE, fund, pay
@@ -161,7 +161,7 @@ def unapproved(entries: Iterable[Entry]) -> Iterator[str]:
 
 
 def read_journal(folder: Path) -> Journal:
-    return Journal(folder / "state", network=NETWORK, limits=SigningLimits())
+    return open_journal(folder / "state")
 
 
 def count(path: Path) -> int:

@@ -15,12 +15,11 @@ from signerd.account.config import Config
 from signerd.app import DaemonDependencies, open_daemon
 from signerd.core.audit import Note
 from signerd.core.states import State
-from signerd.core.values import SigningLimits
 from signerd.daemon.runner import KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS
 from signerd.daemon.service import Daemon
-from signerd.journal import Journal, held
+from signerd.journal import held
 from signerd.runtime import FaultPoint, no_fault
-from tests.support.desk import CLAIM, NETWORK, PROFILE_KEY, VAULT_ID, make_pin, own_keys, snapshot_of, spend
+from tests.support.desk import PROFILE_KEY, own_keys, prepared_journal, snapshot_of, spend
 from tests.support.fake_platform import EMAIL, PASSWORD, URL, FakePlatform
 from tests.support.patience import PATIENCE
 
@@ -67,10 +66,7 @@ async def unhurried_sleep(seconds: float) -> None:
 
 def prepare(state: Path) -> None:
     """A state folder with a registered device, two accounts and the profile, and a pinned vault."""
-    with Journal(state, network=NETWORK, limits=SigningLimits()) as journal:
-        journal.add_own_keys((*own_keys(), PROFILE_KEY), "key-1", Note("registered", "key-1"))
-        journal.learn(CLAIM)
-        journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
+    prepared_journal(state, (*own_keys(), PROFILE_KEY)).close()
 
 
 @contextlib.asynccontextmanager

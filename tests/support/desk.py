@@ -1,11 +1,13 @@
 """A signer's desk for tests: Alice's pinned 2-of-3 vault, its proposals, and what her machine knows."""
 
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import MultisigError, Network, Psbt, Vault, encode_address, inspect
+from signerd.core.audit import Note
 from signerd.core.events import News
 from signerd.core.review import ProposalReview, review
 from signerd.core.rules.reading import Known, written_rules
@@ -56,6 +58,19 @@ def review_context(**changes: object) -> ReviewContext:
 
 def spend(**changes: object) -> Psbt:
     return make_spend(VAULT, **changes)
+
+
+def open_journal(folder: Path, **options: Any) -> Journal:
+    return Journal(folder, **{"network": NETWORK, "limits": SigningLimits(), **options})
+
+
+def prepared_journal(folder: Path, keys: tuple[OwnKey, ...] | None = None, **options: Any) -> Journal:
+    """It knows Alice's keys (of two accounts, unless ``keys`` are given) and her pinned vault."""
+    journal = open_journal(folder, **options)
+    journal.add_own_keys(keys or own_keys(), "key-1", Note("registered", "key-1"))
+    journal.learn(CLAIM)
+    journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
+    return journal
 
 
 def reviewed(journal: Journal, psbt_id: str) -> ProposalReview:

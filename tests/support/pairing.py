@@ -6,13 +6,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from signerd.apps.paired import PairedApps
-from signerd.core.values import SigningLimits
 from signerd.errors import NotPaired
 from signerd.feed import Feed
-from signerd.journal import Journal
 from signerd.runtime import FaultPoint, no_fault
 from signerd.shapes import Collected
-from tests.support.desk import NETWORK
+from tests.support.desk import open_journal
 
 SITE = "https://wallet.example"
 READ = frozenset({"read"})
@@ -35,9 +33,7 @@ class World:
         self.wall += timedelta(seconds=seconds)
 
     def open(self) -> None:
-        self.journal = Journal(
-            self.folder, network=NETWORK, limits=SigningLimits(), now=lambda: self.wall, fault=self.fault
-        )
+        self.journal = open_journal(self.folder, now=lambda: self.wall, fault=self.fault)
         self.feed = Feed()
         self.apps = PairedApps(self.journal, self.feed, lambda: self.seconds, self.entropy)
 

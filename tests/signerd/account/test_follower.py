@@ -18,11 +18,10 @@ from signerd.account.follower import FOLLOWED_A_ROUND
 from signerd.core.events import JudgeAgain, News
 from signerd.core.rules.reading import written_rules
 from signerd.core.states import State
-from signerd.core.values import SigningLimits
-from signerd.journal import Journal, quota
+from signerd.journal import quota
 from signerd.journal.proposals import RECONSIDERED
 from tests.support.daemons import daemon_at, make_config, some_rounds, until, until_state
-from tests.support.desk import NETWORK, snapshot_of, spend
+from tests.support.desk import open_journal, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import URL, FakePlatform
 
@@ -119,7 +118,7 @@ async def test_a_workspace_that_comes_or_goes_is_noticed(prepared, watched):
 async def test_each_workspace_takes_its_own_turns_in_what_is_asked_for_one_by_one(prepared, watched):
     """Else the one with few begins the other anew each time, and what became of its last is never heard."""
     few, many = ["z"], [f"a-{number:02}" for number in range(FOLLOWED_A_ROUND + 2)]
-    with Journal(prepared, network=NETWORK, limits=SigningLimits()) as journal:
+    with open_journal(prepared) as journal:
         for workspace_id, ids in ((1, few), (2, many)):
             for psbt_id in ids:
                 snapshot = replace(snapshot_of(b"garbage!", psbt_id), workspace_id=workspace_id)

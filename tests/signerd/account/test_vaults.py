@@ -12,7 +12,7 @@ from custody.schemas.vaults import Vault
 from signerd.account.vaults import RECORD, pin, pinnable, require_code, seen_vaults
 from signerd.account.wire import PlatformWorkspace, claim_of
 from signerd.core.audit import Note
-from signerd.core.values import Pin, SigningLimits, VaultClaim
+from signerd.core.values import Pin, VaultClaim
 from signerd.errors import (
     AccountReused,
     VaultDiffers,
@@ -20,7 +20,7 @@ from signerd.errors import (
 )
 from signerd.journal import Journal
 from signerd.journal.keys_and_vaults import AtDevice
-from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, own_keys
+from tests.support.desk import CLAIM, VAULT, VAULT_ID, open_journal, own_keys
 from tests.support.fake_platform import STAMP, FakePlatform
 from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, make_vault
 
@@ -30,7 +30,7 @@ CODE = VAULT.verification_code
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Journal:
-    with Journal(tmp_path, network=NETWORK, limits=SigningLimits()) as journal:
+    with open_journal(tmp_path) as journal:
         journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
         journal.learn(CLAIM)
         yield journal

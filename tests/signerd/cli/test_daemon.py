@@ -18,14 +18,13 @@ from custody.common.terminal import Exit
 from signerd import app
 from signerd.cli import foreground
 from signerd.core.audit import Note
-from signerd.core.values import SigningLimits
 from signerd.endpoint import socket_path
 from signerd.errors import JournalUnwritable
-from signerd.journal import Journal, held
+from signerd.journal import held
 from signerd.service.supervised import Supervisor
 from tests.support.command import signerd
 from tests.support.daemons import MemoryStore, hurried_sleep, make_config
-from tests.support.desk import NETWORK, VAULT_ID
+from tests.support.desk import VAULT_ID, open_journal
 from tests.support.fake_platform import EMAIL, URL
 from tests.support.served import make_outer, served_daemon
 
@@ -196,7 +195,7 @@ def test_a_lost_journal_is_begun_anew_on_the_persons_word_only(prepared):
     assert (prepared / "journal.born").exists()
     assert "unknown here" in declined.out
     signerd("audit", "start-over", state=prepared, typed="y\n")
-    with Journal(prepared, network=NETWORK, limits=SigningLimits()) as journal:
+    with open_journal(prepared) as journal:
         journal.note(Note("anew", "x"))
         assert journal.head()[0] == 1
 

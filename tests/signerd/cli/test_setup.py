@@ -13,13 +13,11 @@ from custody.common.terminal import Exit
 from signerd import app
 from signerd.account.config import load_config
 from signerd.cli.foreground import SetupOptions, config_for
-from signerd.core.values import SigningLimits
 from signerd.errors import AlreadyConfigured
-from signerd.journal import Journal
 from signerd.shapes import Status
 from tests.support.command import signerd
 from tests.support.daemons import MemoryStore, hurried_sleep
-from tests.support.desk import NETWORK
+from tests.support.desk import open_journal
 from tests.support.dripping import listening_for
 from tests.support.fake_platform import EMAIL, OTP, PASSWORD, URL
 from tests.support.served import served_daemon
@@ -156,7 +154,7 @@ def test_login_stores_the_session_and_logout_forgets_it(alone, store, outer):
     assert json.loads(store.kept or "")["email"] == EMAIL
     assert signerd("logout", state=alone).out == "Signed out.\n"
     assert store.kept is None
-    with Journal(alone, network=NETWORK, limits=SigningLimits()) as journal:
+    with open_journal(alone) as journal:
         assert {"signed-in", "signed-out"} <= {entry.note.kind for entry in journal.audit()}
     assert ("POST", "/auth/logout") in outer.platform.requests
     assert signerd("logout", "--json", state=alone).json == {"signed_in": False}

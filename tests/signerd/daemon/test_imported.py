@@ -23,7 +23,7 @@ from signerd.core.audit import Note
 from signerd.core.checks.case import hold
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.values import Record, SigningLimits
+from signerd.core.values import Record
 from signerd.daemon import imported
 from signerd.daemon.proposal_views import NOT_TOLD, for_an_app, proposal_view
 from signerd.errors import (
@@ -35,7 +35,6 @@ from signerd.errors import (
     StaleApproval,
     TooManyImported,
 )
-from signerd.journal import Journal
 from signerd.loopback.access.sessions import PageSessions
 from signerd.loopback.answers import Context
 from signerd.loopback.events import Streams
@@ -49,6 +48,7 @@ from tests.support.desk import (
     VAULT_ID,
     judge_again,
     make_pin,
+    open_journal,
     review_context,
     snapshot_of,
     spend,
@@ -155,7 +155,7 @@ async def test_what_was_not_decided_in_a_day_expires(daemon, bridge):
 async def test_of_two_vaults_with_one_key_each_has_its_own(prepared, platform, bridge, vault_id):
     """What a PSBT says of a coin fits both: our key, and everybody's, is the same in them."""
     all_of_them = make_vault(threshold=3)
-    with Journal(prepared, network=NETWORK, limits=SigningLimits()) as journal:
+    with open_journal(prepared) as journal:
         journal.learn(replace(CLAIM, vault_id=vault_id, descriptor=all_of_them.descriptor))
         journal.add_pin(replace(make_pin(all_of_them), vault_id=vault_id), Note("pinned", vault_id))
     async with daemon_at(prepared, platform, bridge) as daemon:

@@ -8,13 +8,12 @@ from dataclasses import replace
 import pytest
 
 from signerd.core.audit import Note
-from signerd.core.values import SigningLimits
 from signerd.daemon import reports as history
 from signerd.daemon.reports import audit_entries, verified
 from signerd.daemon.views import audit_report
 from signerd.feed import SingleFlight
-from signerd.journal import Journal, held
-from tests.support.desk import NETWORK
+from signerd.journal import held
+from tests.support.desk import open_journal
 
 pytestmark = pytest.mark.anyio
 
@@ -23,12 +22,12 @@ pytestmark = pytest.mark.anyio
 def journal(tmp_path_factory):
     folder = tmp_path_factory.mktemp("chain") / "s"
     folder.mkdir(mode=0o700)
-    with held(folder), Journal(folder, network=NETWORK, limits=SigningLimits()) as open_journal:
+    with held(folder), open_journal(folder) as made:
         for n in range(40):
-            open_journal.note(
+            made.note(
                 Note("pinned" if n % 2 else "signed-in", f"subject-{n}", {"place": n, "Who": "Álice%_"})
             )
-        yield open_journal
+        yield made
 
 
 async def pages(journal, *, newest_first, limit, search=""):

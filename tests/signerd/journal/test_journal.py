@@ -13,15 +13,16 @@ from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.core.todo import Work
-from signerd.core.values import SigningLimits, Snapshot
+from signerd.core.values import Snapshot
 from signerd.errors import JournalCorrupted, JournalUnwritable, UnknownProposal
 from signerd.journal import Journal
 from tests.support.desk import (
     CLAIM,
-    NETWORK,
     VAULT_ID,
     make_pin,
+    open_journal,
     own_keys,
+    prepared_journal,
     resumed,
     reviewed,
     signed_by,
@@ -35,16 +36,12 @@ HONEST = snapshot_of(spend())
 
 
 def open_one(folder: Path, **options: object) -> Journal:
-    return Journal(folder, **{"network": NETWORK, "limits": SigningLimits(), "now": lambda: NOW, **options})
+    return open_journal(folder, **{"now": lambda: NOW, **options})
 
 
 def prepared(folder: Path, **options: object) -> Journal:
     """A journal that knows Alice's keys and her pinned vault."""
-    journal = open_one(folder, **options)
-    journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
-    journal.learn(CLAIM)
-    journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
-    return journal
+    return prepared_journal(folder, **{"now": lambda: NOW, **options})
 
 
 def to_signed(journal: Journal, snapshot: Snapshot = HONEST) -> None:
@@ -120,8 +117,7 @@ def test_f_a_full_disk_stops_the_decision(tmp_path):
 def test_f_the_clock_set_back_does_not_break_the_chain(tmp_path):
     with prepared(tmp_path):
         pass
-    earlier = Journal(tmp_path, network=NETWORK, limits=SigningLimits(), now=lambda: NOW.replace(year=2025))
-    with earlier:
+    with open_one(tmp_path, now=lambda: NOW.replace(year=2025)) as earlier:
         earlier.note(Note("test", "earlier"))
     with open_one(tmp_path) as journal:
         assert journal.head()[0] == 4

@@ -20,9 +20,8 @@ from signerd.core import events
 from signerd.core.audit import Note, first_fault
 from signerd.core.rules.reading import written_rules
 from signerd.core.states import State
-from signerd.core.values import OwnKey, Pin, SigningLimits, VaultClaim
-from signerd.journal import Journal
-from tests.support.desk import NETWORK, judge_again, own_keys, reviewed, signed_by, snapshot_of
+from signerd.core.values import OwnKey, Pin, VaultClaim
+from tests.support.desk import NETWORK, judge_again, open_journal, own_keys, reviewed, signed_by, snapshot_of
 from tests.support.examples import examples
 from tests.support.wallets import ALICE, fund, make_vault, pay
 
@@ -70,9 +69,7 @@ class Relisting(RuleBasedStateMachine):
 
     @initialize()
     def prepare(self) -> None:
-        self.journal = Journal(
-            Path(self.place.name), network=NETWORK, limits=SigningLimits(), now=lambda: NOW
-        )
+        self.journal = open_journal(Path(self.place.name), now=lambda: NOW)
         self.journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
         self.lists("v-a", QUORUMS[0])
         self.pins("v-a")
@@ -197,9 +194,7 @@ class Relisting(RuleBasedStateMachine):
     def starts_again(self) -> None:
         """The rules are read anew, against what the journal knows."""
         self.journal.close()
-        self.journal = Journal(
-            Path(self.place.name), network=NETWORK, limits=SigningLimits(), now=lambda: NOW
-        )
+        self.journal = open_journal(Path(self.place.name), now=lambda: NOW)
         self.journal.rules = written_rules(RULES, NETWORK).resolved(self.journal.pinned_codes())
         self.journal.restart()
 

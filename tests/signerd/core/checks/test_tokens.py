@@ -11,22 +11,17 @@ import pytest
 from custody.schemas.proposals import TxType
 from multisig import RECEIVE, ChangeTo, build_psbt, sats
 from multisig.tokens import Function, Payload, encode_payload, payload_parts, token_amount
-from signerd.core.audit import Note
 from signerd.core.checks.case import Outcome
 from signerd.core.review import ProposalReview, review
 from signerd.core.states import State
 from signerd.core.tokens import ModelScreen, TokenClaim, hidden_parts
-from signerd.core.values import Neighbour, ReviewContext, SigningLimits, Snapshot
-from signerd.journal import Journal
+from signerd.core.values import Neighbour, ReviewContext, Snapshot
 from tests.support.desk import (
-    CLAIM,
-    NETWORK,
     SCREEN,
     VAULT,
-    VAULT_ID,
-    make_pin,
     neighbour,
-    own_keys,
+    open_journal,
+    prepared_journal,
     review_context,
     snapshot_of,
 )
@@ -177,20 +172,12 @@ def test_what_a_screen_hides(payload: Payload, screen: ModelScreen | None, hidde
 # --- the device that is asked -------------------------------------------------------------------------------
 
 
-def open_desk(folder: Path) -> Journal:
-    journal = Journal(folder, network=NETWORK, limits=SigningLimits())
-    journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
-    journal.learn(CLAIM)
-    journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
-    journal.learn_token(TRANSFER, published(GOLD))
-    return journal
-
-
 def test_what_was_seen_outlives_a_restart_and_is_written_once(tmp_path: Path) -> None:
-    with open_desk(tmp_path) as journal:
+    with prepared_journal(tmp_path) as journal:
+        journal.learn_token(TRANSFER, published(GOLD))
         journal.see_screen(ALICE.fingerprint, UNKNOWN)
         entries = journal.head()
         assert journal.see_screen(ALICE.fingerprint, UNKNOWN) == ()
         assert journal.head() == entries
-    with Journal(tmp_path, network=NETWORK, limits=review_context().limits) as journal:
+    with open_journal(tmp_path) as journal:
         assert journal.review_context(token_snapshot(TRANSFER)).screen == UNKNOWN
