@@ -10,13 +10,19 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
 
 import httpx
 
-from custody.schemas.keys import ChallengeLine, offered_digest, signed_host
-from custody.schemas.proposals import TxType
+from custody.schemas.asset_tokens import Contract
+from custody.schemas.common import NullString, Shape
+from custody.schemas.history import VaultHistory, VaultMovement
+from custody.schemas.keys import ChallengeLine, Key, offered_digest, signed_host
+from custody.schemas.proposals import Proposal, SignPsbtResponse, TxType
+from custody.schemas.vaults import Vault as VaultShape
 from multisig import MultisigError, Psbt, Vault, recover_message_key, signer_progress
 from signerd.core.tokens import PublishedToken, TokenClaim
 from signerd.core.values import Snapshot
@@ -43,45 +49,46 @@ def problem(status: int, code: str, detail: str = "no", trace: str = "t") -> htt
     return httpx.Response(status, json=body)
 
 
+def answer_of(shape: type[Shape], **said: Any) -> dict[str, Any]:
+    """What a platform has to say of such a thing: ``said``, by the names on the wire, and else nothing."""
+    required = [
+        (one.alias or name, one.annotation) for name, one in shape.model_fields.items() if one.is_required()
+    ]
+    return {name: _nothing(kind) for name, kind in required if name not in said} | said
+
+
+def _nothing(kind: Any) -> Any:
+    if get_origin(kind) is Literal:
+        return get_args(kind)[0]
+    if get_origin(kind) is not None:
+        return None if NoneType in get_args(kind) else []
+    return {str: "", int: 0, bool: False, datetime: STAMP, NullString: NONE}[kind]
+
+
+def text(value: str) -> dict[str, Any]:
+    return {"String": value, "Valid": True}
+
+
 def listed_key(
     key_id: str, xpub: str, fingerprint: str, path: str, *, label: str = "Desk", status: str = "active"
 ) -> dict[str, Any]:
     """A key as the platform lists it."""
-    return {
-        "ID": key_id,
-        "UserID": str(USER_ID),
-        "KeyType": "xpub",
-        "Status": status,
-        "PubKeyHex": NONE,
-        "Xpub": {"String": xpub, "Valid": True},
-        "MasterFingerprint": {"String": fingerprint, "Valid": True},
-        "DerivationBasePath": {"String": path, "Valid": True},
-        "Label": {"String": label, "Valid": True},
-        "Net": "testnet",
-        "CreatedAt": STAMP,
-        "UpdatedAt": STAMP,
-    }
+    place = {"Xpub": text(xpub), "MasterFingerprint": text(fingerprint), "DerivationBasePath": text(path)}
+    return answer_of(Key, ID=key_id, Status=status, Net="testnet", Label=text(label), **place)
 
 
 def movement(number: int, **changes: Any) -> dict[str, Any]:
     """A confirmed deposit of as many thousand satoshis as its number, as the platform lists it."""
-    return {
+    amount = number * 1_000
+    usual = {
         "txid": f"{number:064x}",
         "kind": "deposit",
-        "status": "confirmed",
-        "at": STAMP,
-        "first_seen_at": STAMP,
         "height": 100 + number,
-        "block_hash": "00" * 32,
-        "confirmations": 3,
-        "received_sats": number * 1_000,
-        "sent_sats": 0,
-        "amount_sats": number * 1_000,
-        "fee_sats": None,
-        "balance_sats": 500_000 + number * 1_000,
-        "outputs": [{"address": VAULT.address(0, number), "amount_sats": number * 1_000, "vout": 0}],
-        **changes,
+        "amount_sats": amount,
+        "balance_sats": 500_000 + amount,
+        "outputs": [{"address": VAULT.address(0, number), "amount_sats": amount, "vout": 0}],
     }
+    return answer_of(VaultMovement, **{**usual, **changes})
 
 
 def _decoded(claim: TokenClaim) -> dict[str, Any]:
@@ -234,46 +241,27 @@ class FakePlatform:
         return self._session()
 
     def _user(self) -> dict[str, Any]:
+        """The number and the workspaces: of nothing else a signer reads."""
         workspace = {"uid": 1, "name": "Treasury", "description": "", "net": self.workspace_network}
-        role = {"RoleId": 1, "Name": "Signer", "Description": "", "Perm": []}
-        entry = {"WorkspaceInfo": workspace, "Role": role}
-        organisation = {"OrgID": 1, "OrgName": "Org", "Workspaces": {"Workspaces": [entry]}}
-        return {
-            "UUID": USER_ID,
-            "Email": EMAIL,
-            "FirstName": NONE,
-            "Surname": NONE,
-            "LastLogin": {"Valid": False},
-            "PhoneNumber": NONE,
-            "DefaultOrg": 1,
-            "DefaultWorkspace": 1,
-            "OrganisationsInfo": {"Organisations": [organisation]},
-        }
+        organisation = {"Workspaces": {"Workspaces": [{"WorkspaceInfo": workspace}]}}
+        return {"UUID": USER_ID, "OrganisationsInfo": {"Organisations": [organisation]}}
 
     def _vault(self) -> dict[str, Any]:
-        return {
-            "id": VAULT_ID,
-            "user_id": "1",
-            "workspace_id": "1",
-            "name": "Treasury",
-            "network": "testnet",
-            "m": self.vault.threshold,
-            "n": len(self.vault.cosigners),
-            "script_type": "p2wsh",
-            "witness_script_hex": self.vault.witness_script(0, 0).hex(),
-            "address": self.vault.address(0, 0),
-            "created_at": STAMP,
-            "updated_at": STAMP,
-            "limit_error": "Spending policies cannot be read.",
-            "signers": [],
-            "descriptor": self.vault.descriptor,
-            "chain": "regtest",
-            "receive_address": self.next_address or self.vault.address(0, 0),
-            "confirmed_sats": self.confirmed_sats,
-            "unconfirmed_sats": 0,
-            "locked_sats": 0,
-            "replaced_by": self.replaced_by,
-        }
+        return answer_of(
+            VaultShape,
+            id=VAULT_ID,
+            name="Treasury",
+            network="testnet",
+            m=self.vault.threshold,
+            n=len(self.vault.cosigners),
+            address=self.vault.address(0, 0),
+            descriptor=self.vault.descriptor,
+            chain="regtest",
+            receive_address=self.next_address or self.vault.address(0, 0),
+            confirmed_sats=self.confirmed_sats,
+            replaced_by=self.replaced_by,
+            limit_error="Spending policies cannot be read.",
+        )
 
     def _psbt(self, request: httpx.Request) -> httpx.Response:
         query = request.url.params
@@ -307,12 +295,7 @@ class FakePlatform:
         start = int(query.get("cursor", "0"))
         end = start + int(query.get("limit", "100"))
         following = str(end) if end < len(found) else None
-        page = {
-            "vault_id": VAULT_ID,
-            "tip_height": 200,
-            "movements": found[start:end],
-            "next_cursor": following,
-        }
+        page = answer_of(VaultHistory, vault_id=VAULT_ID, movements=found[start:end], next_cursor=following)
         return httpx.Response(200, json=page)
 
     def _awaits_us(self, snapshot: Snapshot) -> bool:
@@ -320,36 +303,30 @@ class FakePlatform:
 
     def _shape(self, snapshot: Snapshot) -> dict[str, Any]:
         signed = len(self.signatures(snapshot.psbt_id)) > 0
-        return {
-            "psbt_id": snapshot.psbt_id,
-            "workspace_id": "1",
-            "vault_id": snapshot.vault_id,
-            "tx_type": snapshot.kind.value,
-            "status": snapshot.status.value,
-            "created_by": snapshot.created_by,
-            "description": snapshot.description,
-            "psbt_base64": base64.b64encode(snapshot.psbt).decode(),
-            "txid": snapshot.txid,
-            "txid_expected": snapshot.txid_expected,
-            "recipients": list(snapshot.recipients),
-            "amounts_sats": list(snapshot.amounts),
-            "fee_sats": snapshot.fee,
-            "fee_rate": "1.0",
-            "op_return": snapshot.op_return,
-            "m": 2,
-            "n": 3,
-            "signers": [],
-            "collected_signatures": max(int(signed), snapshot.collected),
-            "required_signatures": 2,
-            "expires_at": STAMP,
-            "created_at": snapshot.created_at or STAMP,
-            "updated_at": STAMP,
-            "confirmations": snapshot.confirmations,
-            "replaces_psbt_id": snapshot.replaces,
-            "contract_uid": snapshot.contract_uid,
-            "trouble": None if snapshot.trouble is None else asdict(snapshot.trouble),
-            "decoded_call": None if snapshot.call is None else _decoded(snapshot.call),
-        }
+        return answer_of(
+            Proposal,
+            psbt_id=snapshot.psbt_id,
+            vault_id=snapshot.vault_id,
+            tx_type=snapshot.kind.value,
+            status=snapshot.status.value,
+            created_by=snapshot.created_by,
+            description=snapshot.description,
+            psbt_base64=base64.b64encode(snapshot.psbt).decode(),
+            txid=snapshot.txid,
+            txid_expected=snapshot.txid_expected,
+            recipients=list(snapshot.recipients),
+            amounts_sats=list(snapshot.amounts),
+            fee_sats=snapshot.fee,
+            op_return=snapshot.op_return,
+            collected_signatures=max(int(signed), snapshot.collected),
+            required_signatures=2,
+            created_at=snapshot.created_at or STAMP,
+            confirmations=snapshot.confirmations,
+            replaces_psbt_id=snapshot.replaces,
+            contract_uid=snapshot.contract_uid,
+            trouble=None if snapshot.trouble is None else asdict(snapshot.trouble),
+            decoded_call=None if snapshot.call is None else _decoded(snapshot.call),
+        )
 
     def _sign(self, body: dict[str, Any], key: str) -> httpx.Response:
         snapshot = self.proposals.get(body["psbt_id"])
@@ -365,12 +342,8 @@ class FakePlatform:
         if entry["decision"] == "approve" and not self._is_signed(snapshot, entry["psbt"]):
             return problem(422, "BAD_SIGNATURE")
         self._tell(entry)
-        answer = {
-            "psbt_id": body["psbt_id"],
-            "status": "PENDING",
-            "collected_signatures": 1 if entry["decision"] == "approve" else 0,
-            "required_signatures": 2,
-        }
+        collected = {"collected_signatures": int(entry["decision"] == "approve"), "required_signatures": 2}
+        answer = answer_of(SignPsbtResponse, psbt_id=body["psbt_id"], status="PENDING", **collected)
         return httpx.Response(200, json=answer)
 
     def _is_signed(self, snapshot: Snapshot, text: str) -> bool:
@@ -386,24 +359,9 @@ class FakePlatform:
             return problem(404, "NOT_FOUND")
         shown = self.published[uid]
         deployment = None if shown.deployment is None else shown.deployment.hex()
-        told = {
-            "contract_uid": uid,
-            "vault_id": VAULT_ID,
-            "contract_id": None,
-            "symbol": "LIE",
-            "icon": "",
-            "decimals": 18,
-            "total_supply": "1",
-            "max_supply": "1",
-            "status": "CONFIRMED",
-            "bytecode_hash": None,
-            "network": "testnet",
-            "deploy_psbt_id": None,
-            "whitelist_enabled": False,
-            "signers": [],
-            "bytecode": shown.bytecode.decode(),
-            "deployment_hex": deployment,
-        }
+        lies = {"symbol": "LIE", "decimals": 18, "total_supply": "1", "max_supply": "1"}
+        proof = {"bytecode": shown.bytecode.decode(), "deployment_hex": deployment}
+        told = answer_of(Contract, contract_uid=uid, vault_id=VAULT_ID, status="CONFIRMED", **lies, **proof)
         return httpx.Response(200, json=told)
 
     # --- keys -----------------------------------------------------------------------------------------------

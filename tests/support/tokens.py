@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.proposals import TxType
 from multisig import RECEIVE, ChangeTo, Psbt, Transaction, TxIn, TxOut, Vault, build_psbt, sats
 from multisig.tokens import Bytecode, Deploy, Function, Payload, TokenCall, token_amount, token_script
@@ -10,7 +11,7 @@ from signerd.core.tokens import PublishedToken, TokenClaim, facts_of
 from signerd.core.values import Snapshot
 from tests.multisig.tokens.samples import bytecode
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of
-from tests.support.fake_platform import STAMP
+from tests.support.fake_platform import answer_of
 from tests.support.wallets import foreign_script, fund
 
 HOLDER = foreign_script("a holder")
@@ -59,35 +60,21 @@ def claim_of(payload: Payload, contract_id: str = CONTRACT, **lies: str | None) 
 
 
 # A platform's list of the vault's tokens, with a false name and decimals.
-HELD = {
-    "contract_uid": 1,
-    "contract_address": CONTRACT,
-    "name": "Bitcoin <b>",
-    "balance": "98750",
-    "decimals": 0,
-    "icon": "",
-    "owned": True,
-    "total_supply": "100000",
-    "max_supply": "500000",
-}
+HELD = answer_of(
+    TokenBalance,
+    contract_uid=1,
+    contract_address=CONTRACT,
+    name="Bitcoin <b>",
+    balance="98750",
+    total_supply="100000",
+    max_supply="500000",
+)
 
 
 def told_call(uid: int) -> dict[str, object]:
-    return {
-        "UID": uid,
-        "Status": "CONFIRMED",
-        "ContractUID": 1,
-        "WalletID": VAULT_ID,
-        "FunctionName": "transfer",
-        "Args": [{"type": "str", "value": "bcrt1q"}, {"type": "int", "value": 1250}],
-        "PsbtID": f"t-{uid}",
-        "TxID": None,
-        "FailureReason": None,
-        "CreatedBy": "2",
-        "CreatedAt": STAMP,
-        "UpdatedAt": STAMP,
-        "ConfirmedAt": None,
-    }
+    what = {"WalletID": VAULT_ID, "FunctionName": "transfer", "Status": "CONFIRMED", "PsbtID": f"t-{uid}"}
+    args = [{"type": "str", "value": "bcrt1q"}, {"type": "int", "value": 1250}]
+    return answer_of(ContractCall, UID=uid, ContractUID=1, CreatedBy="2", Args=args, **what)
 
 
 def token_snapshot(

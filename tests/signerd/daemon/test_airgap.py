@@ -3,7 +3,6 @@ device is registered by its files and a signed message, and pins a vault by a fi
 """
 
 import base64
-import json
 from dataclasses import replace
 from hashlib import sha256
 
@@ -174,22 +173,8 @@ def lines_of(signer=ALICE, accounts: int = 1) -> str:
     return "\n".join(str(key) for key in (*keys, signer.origin_key(profile_account_path(NETWORK))))
 
 
-def generic_json(signer=ALICE) -> str:
-    """Coldcard: Advanced, Export Wallet, Generic JSON."""
-    vault, profile = signer.vault_key(NETWORK), signer.origin_key(profile_account_path(NETWORK))
-    return json.dumps(
-        {
-            "chain": "XRT",
-            "xfp": str(signer.fingerprint).upper(),
-            "account": 0,
-            "bip84": {"xpub": str(profile.xpub), "deriv": str(profile.origin.path).replace("h", "'")},
-            "bip48_2": {"xpub": str(vault.xpub), "deriv": str(vault.origin.path).replace("h", "'")},
-        }
-    )
-
-
-@pytest.mark.parametrize("exports", [(generic_json(),), tuple(lines_of(accounts=3).splitlines())])
-async def test_from_files_to_a_pinned_vault(state, platform, bridge, exports):
+async def test_from_files_to_a_pinned_vault(state, platform, bridge):
+    exports = tuple(lines_of(accounts=3).splitlines())
     async with daemon_at(state, platform, bridge) as daemon:
         preview = await airgap_setup.preview(daemon, exports)
         assert preview.fingerprint == str(ALICE.fingerprint)
