@@ -73,7 +73,7 @@ def test_a_vault_that_the_person_brings_is_pinned_where_the_record_agrees(
 
 
 def test_s16_a_change_is_shown_and_unpin_ends_the_alarm(registered, outer):
-    """That only the old code does: `daemon/test_pinning.py`."""
+    """That only the old code does: `account/test_vaults.py`."""
     signerd("pin", VAULT_ID, "--code", CODE, state=registered.state)
     outer.platform.vault = OTHER
     # Listing the vaults asks the platform for them.

@@ -1,5 +1,5 @@
-"""Settings changed while the daemon runs: as the file is read, recorded first, and effective at once; and
-what lets pass what was stopped before.
+"""Settings and rules: changed while the daemon runs they are as the file is read, recorded first, and
+effective at once; what lets pass what was stopped before; and a whole daemon under rules.
 """
 
 import os
@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 
 from multisig import Sats
 from signerd.callers import CallerKind, LoopbackCaller, Right
+from signerd.core.audit import Note
 from signerd.core.rules.values import Action, Condition, Rule, RuleKind, Rules
 from signerd.core.states import State
 from signerd.core.values import SigningLimits
 from signerd.daemon import editing
 from signerd.daemon.editing import looser_limits, looser_rules
 from signerd.errors import ConfigInvalid, LooserSettings, RulesInvalid, SettingsChanged
-from tests.support.daemons import daemon_at, noted, until_state
-from tests.support.desk import NETWORK, read_rules, snapshot_of, spend
+from tests.support.daemons import daemon_at, noted, notices, until_state
+from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, read_rules, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import URL, FakePlatform
 from tests.support.patience import PATIENCE
@@ -196,3 +197,32 @@ def test_each_limit_that_goes_up_is_told():
     high = SigningLimits(max_fee=Sats(2_000), max_fee_percent=2, warn_fee_percent=2)
     assert len(list(looser_limits(low, high))) == 3
     assert list(looser_limits(high, low)) == []
+
+
+ASK = f"[vaults.{VAULT_ID}.ask]\nalways = true\n"
+
+
+async def test_s26_rules_for_a_vault_that_was_never_pinned_stop_the_start(prepared, platform, bridge):
+    (prepared / "rules.toml").write_text(f"{ASK}[vaults.valut-1.refuse]\nalways = true\n")
+    with pytest.raises(RulesInvalid, match=r"rules.toml, line 3: vaults.valut-1: no vault was ever pinned"):
+        async with daemon_at(prepared, platform, bridge):
+            pass
+
+
+async def test_s26_rules_are_the_quorums_whatever_the_platform_calls_it(prepared, platform, bridge):
+    """An alarm, "unpin, then pin again" under another id: the section still names the vault, at once and
+    after a start.
+    """
+    (prepared / "rules.toml").write_text(ASK)
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        daemon.journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
+        told = "rules.toml has rules for a vault that is not pinned here now: vault-1"
+        assert await notices(daemon, told) == [told]
+        daemon.journal.learn(replace(CLAIM, vault_id="vault-new"))
+        daemon.journal.add_pin(replace(make_pin(), vault_id="vault-new"), Note("pinned", "vault-new"))
+        platform.proposals["p-2"] = replace(snapshot_of(spend()), psbt_id="p-2", vault_id="vault-new")
+        await until_state(daemon, "p-2", State.WAITING_PERSON)
+        assert "rule-vault-ask-always" in (await daemon.proposal("p-2")).to_acknowledge
+    async with daemon_at(prepared, platform, bridge, sign_in=False) as daemon:
+        assert daemon.journal.rules.sections() == {VAULT_ID: frozenset({VAULT.verification_code})}
+        assert "rule-vault-ask-always" in (await daemon.proposal("p-2")).to_acknowledge

@@ -1,5 +1,5 @@
-"""Being signed in: by a mailed code, across restarts, and no longer. How a damaged journal ends the
-daemon.
+"""Being signed in: by a mailed code, across restarts, and no longer. What a daemon is put together from on
+its state folder, and how a damaged journal ends it.
 """
 
 import sqlite3
@@ -9,13 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from firmware_bridge import Registration, RegistrationFile
+from signerd.app import REGISTRATIONS_FILE
 from signerd.core.states import State
 from signerd.daemon import service
-from signerd.errors import JournalCorrupted, KeyringTimedOut, SignedOut, SignInFailed
+from signerd.errors import JournalCorrupted, KeyringTimedOut, RegistrationsUnreadable, SignedOut, SignInFailed
 from signerd.journal.storage import JOURNAL
 from tests.support.daemons import MemoryStore, approve, daemon_at, make_config, submits, until, until_state
+from tests.support.desk import VAULT
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import EMAIL, OTP, PASSWORD, FakePlatform
+from tests.support.wallets import ALICE
 
 pytestmark = pytest.mark.anyio
 
@@ -133,3 +137,26 @@ async def test_s34_damage_that_a_start_does_not_look_for_stops_the_daemon_before
     with pytest.raises(JournalCorrupted, match="set aside"):
         async with daemon_at(prepared, platform, bridge):
             pass
+
+
+async def starts_and_stops(state, platform):
+    """With the bridge that it makes itself."""
+    async with daemon_at(state, platform, None, sign_in=False):
+        pass
+
+
+async def test_what_ledgers_registered_outlives_the_daemon(state, platform):
+    await starts_and_stops(state, platform)
+    kept = Registration(ALICE.fingerprint, VAULT.verification_code, "Savings", b"\x01" * 32)
+    RegistrationFile.open(state / REGISTRATIONS_FILE).keep(kept)
+    before = (state / REGISTRATIONS_FILE).read_bytes()
+    await starts_and_stops(state, platform)
+    assert (state / REGISTRATIONS_FILE).read_bytes() == before
+
+
+async def test_registrations_that_cannot_be_read_are_told_and_kept(state, platform):
+    await starts_and_stops(state, platform)
+    (state / REGISTRATIONS_FILE).write_text("{")
+    with pytest.raises(RegistrationsUnreadable, match="holds no registrations"):
+        await starts_and_stops(state, platform)
+    assert (state / REGISTRATIONS_FILE).read_text() == "{"

@@ -47,7 +47,7 @@ EXAMPLES = examples(4)
 # An id that exists leads further in than one by chance.
 REAL = {"psbt_id": "p-1", "vault_id": "vault-1"}
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
-# Its answers do not end: tests/signerd/loopback/test_events.py reads them.
+# Its answers do not end: tests/signerd/loopback/test_serve.py reads them.
 STREAM = "/events"
 
 
