@@ -13,6 +13,7 @@ from multisig import Psbt, profile_account_path, to_version_2
 from signerd.daemon import airgap_setup
 from tests.support.bills import bill
 from tests.support.command import signerd
+from tests.support.daemons import noted
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of
 from tests.support.ur_keys import proof
 from tests.support.wallets import ALICE
@@ -117,10 +118,14 @@ def test_keys_from_a_file_are_registered_and_a_vault_is_pinned_by_its_file_and_t
     pin = ("pin", VAULT_ID, "--code", VAULT.verification_code, "--enrolment-file", str(keyed))
     assert "ALARM" in signerd(*pin, state=new_desk.state, typed="another\n", ends=Exit.NOT_DECIDED).err
     assert not signerd("vaults", "--json", state=new_desk.state).json[0]["pinned"]
+    (note,) = new_desk.on_loop(noted, new_desk.service, "address-differs")
+    assert note.subject == VAULT_ID
     (keyed / "Treasury.txt").unlink()
     ended = signerd(*pin, state=new_desk.state, typed="same\n")
     assert "Policy: 2 of 3" in (keyed / "Treasury.txt").read_text()
     # As a device writes it.
     assert "tb1q" in ended.out
     assert signerd("vaults", "--json", state=new_desk.state).json[0]["address_shown"]
+    (note,) = new_desk.on_loop(noted, new_desk.service, "pinned")
+    assert note.facts["address_on_device"] == "compared by the person"
     assert outer.bridge.messages == []

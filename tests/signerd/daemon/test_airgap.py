@@ -16,9 +16,8 @@ from multisig.bip322 import build_proof
 from signerd.callers import TERMINAL
 from signerd.core.states import State
 from signerd.core.tokens import ModelScreen
-from signerd.daemon import airgap, airgap_setup, vaults
+from signerd.daemon import airgap, airgap_setup
 from signerd.errors import (
-    AddressDiffers,
     AnswerRefused,
     DecisionError,
     NotExported,
@@ -30,7 +29,7 @@ from signerd.errors import (
 from tests.signerd.journal.test_journal import NOW, open_one
 from tests.support.bills import bill
 from tests.support.daemons import approve, daemon_at, noted, until, until_state
-from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of, spend
+from tests.support.desk import NETWORK, VAULT, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.proofs import MESSAGE
 from tests.support.ur_keys import proof
@@ -171,41 +170,6 @@ async def test_s5_what_no_device_would_take_is_not_recorded_as_exported(daemon, 
 def lines_of(signer=ALICE, accounts: int = 1) -> str:
     keys = [signer.vault_key(NETWORK, account) for account in range(accounts)]
     return "\n".join(str(key) for key in (*keys, signer.origin_key(profile_account_path(NETWORK))))
-
-
-async def test_from_files_to_a_pinned_vault(state, platform, bridge):
-    exports = tuple(lines_of(accounts=3).splitlines())
-    async with daemon_at(state, platform, bridge) as daemon:
-        preview = await airgap_setup.preview(daemon, exports)
-        assert preview.fingerprint == str(ALICE.fingerprint)
-        asked = await airgap_setup.challenge(daemon, exports, preview.digest)
-        assert asked.path == "m/48h/1h/0h/2h/0/0"
-        assert asked.file.splitlines() == [asked.challenge, asked.path, "p2wpkh"]
-        done = await airgap_setup.register(
-            daemon, exports, preview.digest, asked.challenge, proof(asked.challenge), replace=False
-        )
-        assert done.fingerprint == str(ALICE.fingerprint)
-        (key,) = platform.keys
-        assert key["MasterFingerprint"]["String"] == str(ALICE.fingerprint)
-        await until(lambda: bool(daemon.journal.claims()))
-        given = await airgap_setup.enrolment(daemon, VAULT_ID, "coldcard")
-        # Coldcard's screens know no regtest.
-        assert given.first_address.startswith("tb1")
-        assert "Policy: 2 of 3" in given.text
-        pinned = await vaults.pin(daemon, VAULT_ID, VAULT.verification_code, airgapped="same")
-        assert (pinned.pinned, pinned.address_shown) == (True, True)
-        (note,) = noted(daemon, "pinned")
-        assert note.facts["address_on_device"] == "compared by the person"
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        assert bridge.messages == []
-
-
-async def test_another_address_on_the_device_is_an_alarm_and_nothing_is_pinned(daemon):
-    await vaults.unpin(daemon, VAULT_ID, VAULT.verification_code)
-    with pytest.raises(AddressDiffers):
-        await vaults.pin(daemon, VAULT_ID, VAULT.verification_code, airgapped="another")
-    assert daemon.journal.pin(VAULT_ID) is None
-    assert [note.subject for note in noted(daemon, "address-differs")] == [VAULT_ID]
 
 
 @pytest.mark.parametrize(
