@@ -106,7 +106,7 @@ OTHER_FORMS = (
     BODY.replace("<0;1>/*", "<0;1>/*h"), BODY.replace("(2,", "(02,"), BODY.replace("(2,", "(0,"),
     BODY.replace("(2,", "(4,"), BODY.replace("(2,", "(-2,"), BODY.replace("(2,", "(2,,"),
     BODY.replace("(2,", "( 2,"), BODY.replace("48h", "48H", 1), BODY.replace("(2,", "(2, "), BODY + ")",
-    BODY[:-1], "", "wsh()", "wsh(sortedmulti(1,))", "wsh(sortedmulti(1))", "x" * (MAX_CHARACTERS + 1),
+    BODY[:-1], "", "wsh()", "wsh(sortedmulti(1,))", "wsh(sortedmulti(1))",
     f"wsh(sortedmulti(1,{','.join([f'{KEYS[0]}/<0;1>/*'] * 16)}))",
 )  # fmt: skip
 WRONG_SUMS = ("#", "#" + "q" * 8, f"#{checksum(BODY)}x", f"#{checksum(BODY)}#", f"#{checksum(BODY).upper()}")
@@ -122,6 +122,11 @@ def test_a_missing_checksum():
     with pytest.raises(InvalidDescriptor, match="no checksum"):
         SortedMulti.parse(BODY)
     assert SortedMulti.parse(BODY, strict=False).threshold == 2
+
+
+def test_what_is_too_long_is_not_looked_at():
+    with pytest.raises(InvalidDescriptor, match="more than"):
+        SortedMulti.parse("x" * (MAX_CHARACTERS + 1), strict=False)
 
 
 def test_s14_keys_of_another_network():
