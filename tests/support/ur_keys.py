@@ -5,7 +5,9 @@ signature of a challenge.
 import base64
 from itertools import islice
 
-from firmware_bridge.airgap import cbor, fountain, ur
+import cbor2
+
+from firmware_bridge.airgap import fountain, ur
 from firmware_bridge.airgap.cbor import Item, Tag
 from multisig import (
     HARDENED,
@@ -19,28 +21,9 @@ from multisig import (
 from tests.support.wallets import ALICE, Signer
 
 
-def cbor_of(item: Item) -> bytes:  # noqa: PLR0911 - one line for each kind of item
+def cbor_of(item: Item) -> bytes:
     """Encodes the item in its shortest form."""
-    match item:
-        case bool():
-            return b"\xf5" if item else b"\xf4"
-        case int():
-            return cbor.unsigned(item)
-        case bytes():
-            return cbor.byte_string(item)
-        case str():
-            return _as(3, cbor.byte_string(item.encode()))
-        case tuple():
-            return cbor.array(*map(cbor_of, item))
-        case dict():
-            pairs = [cbor_of(key) + cbor_of(value) for key, value in item.items()]
-            return _as(5, cbor.unsigned(len(pairs))) + b"".join(pairs)
-        case Tag():
-            return _as(6, cbor.unsigned(item.number)) + cbor_of(item.item)
-
-
-def _as(major: int, encoded: bytes) -> bytes:
-    return bytes([encoded[0] & 0x1F | major << 5]) + encoded[1:]
+    return cbor2.dumps(item, default=lambda into, tag: into.encode(cbor2.CBORTag(tag.number, tag.item)))
 
 
 def hdkey(key: OriginKey, *, source: bool = True) -> dict[int, Item]:

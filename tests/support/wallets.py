@@ -2,17 +2,14 @@
 
 import hashlib
 import hmac
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from device_simulators.seed import Seed
+from device_simulators.seed import Seed, _Node
 from multisig import (
-    HARDENED,
     SIGHASH_ALL,
     DerivationPath,
-    ExtendedPublicKey,
     Fingerprint,
     KeyOrigin,
     Network,
@@ -25,52 +22,29 @@ from multisig import (
     multisig_account_path,
     p2pkh,
     profile_account_path,
-    secp256k1,
 )
 from tests.conformance.payments import *  # noqa: F403 - the spends of the suite stand beside the people who sign them
 
 ORDER = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_D0364141
 
 
-@dataclass(frozen=True)
-class PrivateNode:
-    """A private key with its chain code (BIP-32)."""
-
-    key: bytes
-    chain_code: bytes
-    depth: int = 0
-    parent: bytes = bytes(4)
-    number: int = 0
-
-    @property
-    def public_key(self) -> bytes:
-        return secp256k1.public_key_of(self.key)
-
-    def child(self, number: int) -> "PrivateNode":
-        data = b"\x00" + self.key if number >= HARDENED else self.public_key
-        digest = hmac.digest(self.chain_code, data + number.to_bytes(4), "sha512")
-        key = (int.from_bytes(digest[:32]) + int.from_bytes(self.key)) % ORDER
-        return PrivateNode(
-            key.to_bytes(32), digest[32:], self.depth + 1, hash160(self.public_key)[:4], number
-        )
-
-
-class Keys(ABC):
+class Keys:
     """Whose private keys are known: what follows from them for a vault, a profile and a PSBT."""
 
+    seed: Seed
     network = Network.REGTEST
 
     @property
-    @abstractmethod
-    def fingerprint(self) -> Fingerprint: ...
+    def fingerprint(self) -> Fingerprint:
+        return self.seed.fingerprint
 
-    @abstractmethod
     def origin_key(self, path: DerivationPath, network: Network | None = None) -> OriginKey:
         """The extended public key at a path, with its origin."""
+        return OriginKey(KeyOrigin(self.fingerprint, path), self.seed.xpub(path, network or self.network))
 
-    @abstractmethod
-    def signature(self, key: bytes, path: DerivationPath, digest: bytes) -> bytes:
+    def signature(self, _key: bytes, path: DerivationPath, digest: bytes) -> bytes:
         """By the key at the path, which a PSBT states as this one."""
+        return self.seed.sign(path, digest)
 
     def vault_key(self, network: Network | None = None, account: int = 0) -> OriginKey:
         network = network or self.network
@@ -101,6 +75,17 @@ class Keys(ABC):
         return signatures
 
 
+class NamedSeed(Seed):
+    """It follows from a name, and has no words."""
+
+    def __init__(self, name: str) -> None:
+        digest = hmac.digest(b"Bitcoin seed", hashlib.sha256(name.encode()).digest(), "sha512")
+        self._master = _Node(digest[:32], digest[32:], 0, Fingerprint(bytes(4)), 0)
+
+
+_seed_of = cache(NamedSeed)
+
+
 @dataclass(frozen=True)
 class Signer(Keys):
     """A person whose seed follows from the name."""
@@ -108,32 +93,15 @@ class Signer(Keys):
     name: str
 
     @property
-    def master(self) -> PrivateNode:
-        return _master(self.name)
+    def seed(self) -> Seed:
+        return _seed_of(self.name)
 
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return Fingerprint(hash160(self.master.public_key)[:4])
-
-    def private_node(self, path: Iterable[int]) -> PrivateNode:
-        return _node(self.name, tuple(path))
-
-    def origin_key(self, path: DerivationPath, network: Network | None = None) -> OriginKey:
-        node = self.private_node(path)
-        xpub = ExtendedPublicKey(
-            (network or self.network).kind,
-            node.depth,
-            Fingerprint(node.parent),
-            node.number,
-            node.chain_code,
-            node.public_key,
-        )
-        return OriginKey(KeyOrigin(self.fingerprint, path), xpub)
+    def private_node(self, path: Iterable[int]) -> _Node:
+        return self.seed._node(DerivationPath(tuple(path)))
 
     def signature(self, key: bytes, path: DerivationPath, digest: bytes) -> bytes:
-        private = self.private_node(path)
-        assert private.public_key == key, "the origin does not lead to the key"
-        return secp256k1.sign(private.key, digest)
+        assert self.seed.public_key(path) == key, "the origin does not lead to the key"
+        return super().signature(key, path, digest)
 
 
 @dataclass(frozen=True)
@@ -142,27 +110,6 @@ class Holder(Keys):
 
     seed: Seed
     network: Network = Network.REGTEST
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self.seed.fingerprint
-
-    def origin_key(self, path: DerivationPath, network: Network | None = None) -> OriginKey:
-        return OriginKey(KeyOrigin(self.fingerprint, path), self.seed.xpub(path, network or self.network))
-
-    def signature(self, key: bytes, path: DerivationPath, digest: bytes) -> bytes:
-        return self.seed.sign(path, digest)
-
-
-@cache
-def _master(name: str) -> PrivateNode:
-    digest = hmac.digest(b"Bitcoin seed", hashlib.sha256(name.encode()).digest(), "sha512")
-    return PrivateNode(digest[:32], digest[32:])
-
-
-@cache
-def _node(name: str, path: tuple[int, ...]) -> PrivateNode:
-    return _node(name, path[:-1]).child(path[-1]) if path else _master(name)
 
 
 ALICE, BOB, CAROL, MALLORY = (Signer(name) for name in ("alice", "bob", "carol", "mallory"))
