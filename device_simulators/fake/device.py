@@ -71,12 +71,16 @@ class DeviceLink:
 
     @contextlib.contextmanager
     def showing(self, question: Coroutine[Any, Any, bool]) -> Iterator[Future[bool]]:
-        """A question on the screen; it leaves the screen with the block."""
-        answer = asyncio.run_coroutine_threadsafe(question, self._loop)
+        """A question on the screen; it leaves the screen with the block. A conversation that is over shows
+        none: the next one may have the screen already.
+
+        :raises BridgeError: the operation was interrupted.
+        """
         with self._changing:
-            self._waiting = answer
             if self._interruption is not None:
-                answer.cancel()
+                question.close()
+                raise self._interruption
+            self._waiting = answer = asyncio.run_coroutine_threadsafe(question, self._loop)
         try:
             yield answer
         finally:
