@@ -1,13 +1,14 @@
 """A platform's database of either kind, read and changed beside the platform."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from sqlalchemy import event, inspect, text
+from sqlalchemy.orm import Session
 
 from custody.server.store import Store, sqlite_url
 from custody.server.store.sqlite import PATIENCE_MS
@@ -57,6 +58,18 @@ def statements_of(store: Store) -> Iterator[list[tuple[str, Any]]]:
     finally:
         for engine in engines:
             event.remove(engine, "before_cursor_execute", note)
+
+
+class _Undone(Exception):
+    pass
+
+
+@contextmanager
+def undone(store: Store) -> Iterator[Session]:
+    """One transaction, as an example needs it: rolled back at the end."""
+    with suppress(_Undone), store.write() as db:
+        yield db
+        raise _Undone
 
 
 def everything_stored(store: Store) -> str:

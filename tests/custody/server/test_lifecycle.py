@@ -4,7 +4,6 @@ step (P16, P22).
 The model knows one rule: a coin is locked, and its movement counted, while some member holds it.
 """
 
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from secrets import token_bytes
@@ -22,6 +21,7 @@ from custody.server.requests.changes import Changes
 from custody.server.rules.lifecycle import TRANSITIONS, LifecycleEvent
 from custody.server.store.models import CoinLockRow, ProposalInputRow, ProposalRow, UserRow
 from custody.server.webhooks.events import WebhookEvents
+from tests.support.databases import undone
 from tests.support.examples import examples
 from tests.support.platform import START, Clock, plain_vault
 from tests.support.rows import a_proposal
@@ -95,16 +95,9 @@ class Life:
         stored = proposal(row, replaces, self.workspace_id, len(self.rows))
         self.db.add(stored)
         self.db.flush()
+        same = {"proposal_id": row.id, "vout": 0, "amount_sats": 1, "branch": 0, "address_index": 0}
         self.db.add_all(
-            ProposalInputRow(
-                proposal_id=row.id,
-                input_index=index,
-                txid=txid(coin),
-                vout=0,
-                amount_sats=1,
-                branch=0,
-                address_index=0,
-            )
+            ProposalInputRow(input_index=index, txid=txid(coin), **same)
             for index, coin in enumerate(sorted(row.coins))
         )
         settle_family(self.db, stored)
@@ -169,10 +162,6 @@ def proposal(row: Row, replaces: str | None, workspace_id: int, number: int) -> 
     )  # fmt: skip
 
 
-class Undo(Exception):
-    """Rolls an example's transaction back."""
-
-
 @pytest.fixture
 def place(store):
     with store.write() as db:
@@ -191,12 +180,11 @@ def test_locks_reservation_and_links_are_exact_at_every_moment(place) -> None:
     @settings(max_examples=examples(10), suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(STEPS, min_size=10, max_size=30))
     def live(steps: list[tuple]) -> None:
-        with suppress(Undo), store.write() as db:
+        with undone(store) as db:
             life = Life(db, lifecycle, workspace_id)
             for step in steps:
                 note(str(step))
                 life.take(step)
                 life.compare()
-            raise Undo
 
     live()

@@ -5,7 +5,7 @@ nothing.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -34,7 +34,7 @@ from custody.server.rules.credentials import Caller, WorkspaceAccess
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import OrganisationRow, ProposalRow, RoleRow, UserRow, VaultRow, WorkspaceRow
 from multisig import Sats, parse_btc
-from tests.support.databases import make_sqlite
+from tests.support.databases import make_sqlite, undone
 from tests.support.examples import examples
 from tests.support.platform import START, Clock, plain_vault
 from tests.support.rows import a_proposal
@@ -148,10 +148,6 @@ class Model:
 # --- the service --------------------------------------------------------------------------------------------
 
 
-class Undo(Exception):
-    """Rolls an example's transaction back."""
-
-
 @dataclass
 class Bench:
     """The use cases over one transaction."""
@@ -249,9 +245,8 @@ def bench(store: Store) -> Iterator[Bench]:
     clock = Clock(BEGIN)
     # What a limit needs: it draws nothing, and asks no chain.
     tools = SimpleNamespace(clock=clock, policies=Policies(), audit=AuditLog(clock, token_bytes))
-    with suppress(Undo), store.write() as db:
+    with undone(store) as db:
         yield Bench(db, clock, SimpleNamespace(tools=tools))
-        raise Undo
 
 
 def compare(model: Model, made: Bench) -> None:

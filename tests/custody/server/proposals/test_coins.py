@@ -5,7 +5,7 @@ looks.
 
 import random
 import re
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -26,7 +26,7 @@ from custody.server.vaults.stored import GAP
 from multisig import CHANGE, Network, OutPoint, Psbt, Sats, inspect
 from multisig.transaction import LOCKTIME_THRESHOLD
 from tests.support.custody import ok, refused
-from tests.support.databases import statements_of
+from tests.support.databases import statements_of, undone
 from tests.support.examples import examples
 from tests.support.flood import flood
 from tests.support.replacing import cancel, finished, made, meanwhile
@@ -43,14 +43,10 @@ AMOUNTS = st.one_of(st.integers(1, 2_000), st.integers(2_000, 100_000))
 COIN = st.tuples(AMOUNTS, st.one_of(st.none(), st.integers(TIP - 8, TIP)), st.booleans(), st.booleans())
 
 
-class Undone(Exception):
-    pass
-
-
 @contextmanager
 def stored(desk, rows):
     """A vault's coins for as long as one transaction, which is then undone."""
-    with suppress(Undone), desk.store.write() as db:
+    with undone(desk.store) as db:
         vault = db.get_one(VaultRow, desk.vault["id"])
         for number, (amount, height, is_own, is_locked) in enumerate(rows):
             (outpoint,) = flood(db, vault, [amount], height=height, salt=number)
@@ -60,7 +56,6 @@ def stored(desk, rows):
                 lock_coins(db, vault.chain, [outpoint], "another")
         db.flush()
         yield db, vault
-        raise Undone
 
 
 def own(vault: VaultRow, outpoint: OutPoint) -> ProposalRow:
