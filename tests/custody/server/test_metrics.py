@@ -1,4 +1,4 @@
-"""Metrics: their content and readers; they contain no id and no caller's text (P49)."""
+"""Metrics: their content, readers and guide; they contain no id and no caller's text (P49)."""
 
 import re
 from collections.abc import Iterator
@@ -17,10 +17,11 @@ from custody.server.cli.serving import _process
 from custody.server.errors import DatabaseUnavailable
 from custody.server.meters import Meters
 from custody.server.metrics import StoredFigures
+from custody.server.operations.status import ChainFigures, JobFigures, ProposalFigures, StatusFigures
 from custody.server.store import Store
 from custody.server.web.listen import CannotListen, ListenAddress, serving_metrics
 from tests.support.custody import SHOP, Desk, ok, open_desk
-from tests.support.platform import Clock
+from tests.support.platform import START, Clock
 
 LOOPBACK = ListenAddress("127.0.0.1", 0)
 
@@ -153,3 +154,31 @@ def test_a_database_that_is_away_is_told_and_hides_nothing_else(
     registry = Meters().registry
     registry.register(StoredFigures(store, Clock()))
     assert registry.get_sample_value("custody_database_up") == 0
+
+
+GUIDE = Path(__file__).parents[3] / "docs" / "operate" / "monitoring.md"
+METRIC = re.compile(r"\b(?:custody|process)_[a-z_]+\b")
+FIGURES = StatusFigures(
+    (JobFigures("mail", 1, 0, 0, 0, START, START),),
+    (ProposalFigures("PENDING", 1, START),),
+    (ChainFigures("regtest", 1, "00", START),),
+)
+
+
+def test_the_guide_for_monitoring_names_every_metric_of_ours_and_no_other(store: Store, monkeypatch) -> None:
+    """docs/operate/monitoring.md; of a histogram's parts it may name any."""
+    monkeypatch.setattr(StoredFigures, "_read", lambda _self: FIGURES)
+    registry = store.meters.registry
+    registry.register(StoredFigures(store, Clock()))
+    store.meters.watch_process()
+    families = list(registry.collect())
+    names = {f"{each.name}_total" if each.type == "counter" else each.name for each in families}
+    parts = {
+        f"{each.name}_{part}"
+        for each in families
+        if each.type == "histogram"
+        for part in ("bucket", "count", "sum")
+    }
+    named = set(METRIC.findall(GUIDE.read_text()))
+    assert sorted(named - names - parts) == []
+    assert sorted(name for name in names - named if name.startswith("custody_")) == []
