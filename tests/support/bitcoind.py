@@ -4,21 +4,19 @@
 tools/bitcoind put into the checkout's cache is used; without that, the tests that need it are skipped.
 """
 
-import json
 import os
 import shutil
 import socket
 import subprocess
 import time
-import urllib.error
-import urllib.request
-from base64 import b64encode
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import httpx
 
 from custody.server.chain.backend import BlockRef
 from custody.server.chain.core import CookieFile, CoreBackend
@@ -97,15 +95,12 @@ class RunningNode:
 
     def call(self, method: str, *params: object) -> Any:
         """One call without the backend. Raises AssertionError where the node refuses it."""
-        body = json.dumps({"id": 0, "method": method, "params": params}).encode()
-        secret = b64encode(self.cookie.read_bytes()).decode()
-        request = urllib.request.Request(self.url, body, {"Authorization": f"Basic {secret}"})
-        try:
-            with urllib.request.urlopen(request, timeout=START_SECONDS) as response:
-                reply = json.load(response)
-        except urllib.error.HTTPError as error:
-            with error:
-                reply = json.load(error)
+        name, _, password = self.cookie.read_text().partition(":")
+        body = {"id": 0, "method": method, "params": params}
+        answer = httpx.post(
+            self.url, json=body, auth=(name, password), timeout=START_SECONDS, trust_env=False
+        )
+        reply = answer.json()
         assert reply["error"] is None, (method, reply["error"])
         return reply["result"]
 
@@ -131,7 +126,7 @@ class RunningNode:
     def _answers(self) -> bool:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self.process is not None:
-            with suppress(OSError, AssertionError, ValueError):
+            with suppress(OSError, AssertionError, ValueError, httpx.TransportError):
                 self.call("getblockchaininfo")
                 return True
             with suppress(subprocess.TimeoutExpired):
