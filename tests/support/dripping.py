@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
-def listening_for(serve: Callable[[socket.socket], None]) -> Iterator[str]:
-    """The URL of a server that has ``serve`` answer each connection, in a thread of its own."""
+def listening_for(serve: Callable[[socket.socket], None], path: str = "") -> Iterator[str]:
+    """The URL (or this path) of a server that has ``serve`` answer each connection in its own thread."""
 
     def accept() -> None:
         with contextlib.suppress(OSError):
@@ -16,11 +16,12 @@ def listening_for(serve: Callable[[socket.socket], None]) -> Iterator[str]:
                 threads.append(threading.Thread(target=serve, args=(listening.accept()[0],)))
                 threads[-1].start()
 
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    family = socket.AF_UNIX if path else socket.AF_INET
+    with socket.create_server(path or ("127.0.0.1", 0), family=family) as listening:
         threads = [threading.Thread(target=accept)]
         threads[0].start()
         try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+            yield path or f"http://127.0.0.1:{listening.getsockname()[1]}"
         finally:
             listening.shutdown(socket.SHUT_RDWR)
             for thread in threads:
@@ -28,18 +29,19 @@ def listening_for(serve: Callable[[socket.socket], None]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def dripping(first: bytes, drop: bytes) -> Iterator[str]:
-    """The URL of a server that goes on until its client has left, or the test is over."""
+def dripping(first: bytes, drop: bytes | None, path: str = "") -> Iterator[str]:
+    """As `listening_for`: goes on until its client has left or the test is over, or has nothing to drop."""
     over = threading.Event()
 
     def drip(line: socket.socket) -> None:
         with line, contextlib.suppress(OSError):
-            line.recv(65536)
-            line.sendall(first)
-            while not over.wait(0.02):
-                line.sendall(drop)
+            # A connection may only see whether anybody listens.
+            if line.recv(65536):
+                line.sendall(first)
+                while drop is not None and not over.wait(0.01):
+                    line.sendall(drop)
 
-    with listening_for(drip) as url:
+    with listening_for(drip, path) as url:
         try:
             yield url
         finally:

@@ -6,14 +6,10 @@ without their shapes, as the command line reads them.
 import asyncio
 import contextlib
 import json
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import pytest
 
-from signerd import shapes
 from signerd.asking import DaemonAddress, ask, parse, segment
 from signerd.client import AsyncDaemonClient, DaemonClient
 from signerd.client.flow import PATIENCE_SECONDS, Patience
@@ -28,9 +24,10 @@ from signerd.errors import (
 )
 from signerd.problems import problem
 from signerd.shapes import AuditReport
+from tests.support.dripping import dripping
 from tests.support.served import served_script
 
-REPORT = shapes.AuditReport(entries=3, head="00", at=None, fault=None)
+REPORT = AuditReport(entries=3, head="00", at=None, fault="one is missing")
 
 
 def awaited(at, ask):
@@ -128,36 +125,9 @@ def test_a_daemon_that_stays_away_is_given_up():
     assert patience.pause(None) < 1
 
 
-@contextmanager
-def answering(state, answer: bytes, drop: bytes | None = None) -> Iterator[None]:
+def answering(state, answer: bytes, drop: bytes | None = None) -> AbstractContextManager[str]:
     """A server that gives everybody the same bytes, and then this drop again and again for ever."""
-    over = threading.Event()
-
-    def answer_to(caller: socket.socket) -> None:
-        with caller, contextlib.suppress(OSError):
-            # The client's first connection only sees whether a process listens.
-            if caller.recv(65536):
-                caller.sendall(answer)
-                while drop is not None and not over.wait(0.01):
-                    caller.sendall(drop)
-
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(socket_path(state)))
-        listening.listen()
-
-        def serve() -> None:
-            with contextlib.suppress(OSError):
-                while True:
-                    answer_to(listening.accept()[0])
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            listening.shutdown(socket.SHUT_RDWR)
-            thread.join(5)
+    return dripping(answer, drop, str(socket_path(state)))
 
 
 def http(body: bytes, status: str = "200 OK", kind: str = "application/json") -> bytes:
@@ -238,9 +208,6 @@ def test_neither_a_proxy_nor_a_redirect_takes_the_words_elsewhere(state, monkeyp
     moved = b"HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n"
     with answering(state, moved), DaemonClient(state) as client, pytest.raises(DaemonFailed):
         client.sign_in("a@example.org", "secret")
-
-
-REPORT = AuditReport(entries=3, head="00", at=None, fault="one is missing")
 
 
 def test_an_answer_has_the_attributes_of_its_shape_and_is_printed_as_it_came(tmp_path):
