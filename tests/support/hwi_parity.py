@@ -107,21 +107,22 @@ async def approving(daemon, named=None):
 
 
 @asynccontextmanager
-async def signerd_at(endpoint, state):
+async def signerd_at(endpoint, state, owner, network, named=None):
+    """The owner's, who says yes to all. ``named``: as `approving`."""
     state.mkdir(mode=0o700)
-    with Journal(state, network=NETWORK, limits=SigningLimits()) as journal:
-        keys = (OwnKey(PROFILE.key, "profile", 0), OwnKey(OWNER.vault_key(), "vault", 0))
+    with Journal(state, network=network, limits=SigningLimits()) as journal:
+        keys = (OwnKey(owner.profile().key, "profile", 0), OwnKey(owner.vault_key(), "vault", 0))
         journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
-    config = make_config(network=NETWORK.value)
+    config, platform = make_config(network=network.value), FakePlatform(state)
     async with (
-        Bridge(network=NETWORK, endpoints=[endpoint], usb=False) as bridge,
-        daemon_at(state, FakePlatform(state), bridge, config=config, sleep=unhurried_sleep) as daemon,
+        Bridge(network=network, endpoints=[endpoint], usb=False) as bridge,
+        daemon_at(state, platform, bridge, config=config, sign_in=False, sleep=unhurried_sleep) as daemon,
         serving(daemon, state),
     ):
         await ready(daemon)
-        person = asyncio.create_task(approving(daemon))
+        person = asyncio.create_task(approving(daemon, named))
         try:
-            yield
+            yield daemon
         finally:
             person.cancel()
 
@@ -144,7 +145,7 @@ async def scenario(family):
         device.panel.script = approve_all
         with tempfile.TemporaryDirectory(prefix="parity") as folder:
             state = Path(folder) / "s"
-            async with signerd_at(endpoint, state):
+            async with signerd_at(endpoint, state, OWNER, NETWORK):
                 program = ours(state)
                 answers = {
                     name: await asyncio.to_thread(program, *arguments_of(name))

@@ -20,19 +20,14 @@ from typing import Any
 
 import pytest
 
-from firmware_bridge import Bridge, Family
+from firmware_bridge import Family
 from multisig import Network, Transaction, encode_address
 from signerd.core.audit import Note
-from signerd.core.values import OwnKey, Pin, SigningLimits, VaultClaim
-from signerd.journal import Journal
-from signerd.loopback.serve import serving
+from signerd.core.values import Pin, VaultClaim
 from tests.conformance.rigs import Rig, make_rig, plugged_in, short_folder
 from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
-from tests.support.daemons import daemon_at, make_config
-from tests.support.fake_platform import FakePlatform
-from tests.support.hwi_parity import approving
+from tests.support.hwi_parity import signerd_at
 from tests.support.pages import DOCS, shell_lines
-from tests.support.real_signer import ready
 from tests.support.regtest import open_output
 from tests.support.virtual import Record, holder, seed, vault
 
@@ -65,31 +60,18 @@ class Desk:
 @asynccontextmanager
 async def desk_of(number: int, folder: Path) -> AsyncIterator[Desk]:
     """Registered, the vault pinned and enrolled; the person says yes to all."""
-    state, platform = folder / f"s{number}", folder / f"p{number}"
-    state.mkdir(mode=0o700)
-    platform.mkdir()
-    own = holder(number).vault_key()
-    with Journal(state, network=NETWORK, limits=SigningLimits()) as journal:
-        keys = (OwnKey(holder(number).profile().key, "profile", 0), OwnKey(own, "vault", 0))
-        journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
-        journal.learn(VaultClaim("vault-1", 1, "Treasury", VAULT.descriptor, 2, 3, VAULT.address(0, 0)))
-        journal.add_pin(Pin("vault-1", 1, "Treasury", VAULT, own), Note("pinned", "vault-1"))
-    rig = make_rig(MAKES[number], folder, seed=seed(number))
-    desk = Desk(number, state, rig, Record(rig.panel))
+    signer, rig = holder(number), make_rig(MAKES[number], folder, seed=seed(number))
+    desk = Desk(number, folder / f"s{number}", rig, Record(rig.panel))
     async with (
         plugged_in(rig) as endpoint,
-        Bridge(network=NETWORK, endpoints=[endpoint], usb=False) as bridge,
-        daemon_at(state, FakePlatform(platform), bridge, config=make_config(), sign_in=False) as daemon,
-        serving(daemon, state),
+        signerd_at(endpoint, desk.state, signer, NETWORK, desk.named) as daemon,
     ):
-        await ready(daemon)
+        journal = daemon.journal
+        journal.learn(VaultClaim("vault-1", 1, "Treasury", VAULT.descriptor, 2, 3, VAULT.address(0, 0)))
+        journal.add_pin(Pin("vault-1", 1, "Treasury", VAULT, signer.vault_key()), Note("pinned", "vault-1"))
         (device,) = await daemon.devices()
         await daemon.bridge_devices.enrol(device.id, VAULT, "Treasury", lambda _progress: None)
-        person = asyncio.create_task(approving(daemon, desk.named))
-        try:
-            yield desk
-        finally:
-            person.cancel()
+        yield desk
 
 
 def script(path: Path, command: str) -> None:
