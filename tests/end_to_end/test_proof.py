@@ -26,9 +26,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 def asked(desk: Desk) -> str:
-    body = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], "with_coins": True}
-    psbt_id: str = ok(desk.admin.post("/api/v1/create-proof", body | {"message": "Audit of 2026"}))["psbt_id"]
-    return psbt_id
+    return str(ok(desk.of_vault("create-proof", with_coins=True, message="Audit of 2026"))["psbt_id"])
 
 
 async def test_an_auditor_is_given_what_a_device_showed_and_signed(desk: Desk, tmp_path: Path) -> None:

@@ -20,8 +20,7 @@ def test_the_words_are_the_schemas():
 
 def test_p63_history_and_coins_at_the_terminal_and_as_files(service, desk, tmp_path, monkeypatch):
     monkeypatch.setattr(histories, "PAGE", 1)
-    book = {"workspace_id": 1, "name": "=1+1", "address": SHOP}
-    ok(desk.admin.post("/api/v1/add-whitelist-address", book))
+    desk.enter("=1+1", SHOP)
     psbt_id = ok(desk.propose(250_000, recipients=[SHOP], description="=HYPERLINK(1)"))["psbt_id"]
     desk.sign_off(psbt_id)
     desk.settle()

@@ -7,6 +7,7 @@ from custody.common.change_words import BESIDE_AMOUNT, FIELDS, UNSAID
 from custody.schemas.calls import CONFIRMABLE
 from custody.server.store.models import PendingChangeRow, UserRow
 from tests.support.custody import SHOP, ok
+from tests.support.staff import roles
 
 ADMINISTRATOR = 1
 
@@ -148,7 +149,7 @@ def request(desk, path, workspace_id, **body):
 
 def test_a_change_of_another_workspace_is_named_to_who_is_no_member_of_it(desk, here, other, two):
     _, alice = two
-    (role, *_) = ok(desk.admin.get("/api/v1/get-roles-and-perms-detailed", workspace_id=other))
+    (role, *_) = roles(desk.admin, other).values()
     request(desk, "update-role", other, role_id=role["RoleId"], name="Payers", description="")
     said = [("Workspace", "Real money, on mainnet"), ("Role", role["Name"]), ("Name", "Payers")]
     assert list(alice.open(f"{here}/changes").facts.items())[:3] == said
@@ -161,9 +162,8 @@ def test_a_number_of_another_workspace_or_organisation_names_nothing(desk, here,
     """Asking for a change reveals no name."""
     desk.world.organisation("Other", "stranger@example.org")
     _, alice = two
-    (role, *_) = ok(desk.admin.get("/api/v1/get-roles-and-perms-detailed", workspace_id=other))
-    (own, *_) = ok(desk.admin.get("/api/v1/get-roles-and-perms-detailed", workspace_id=desk.workspace_id))
-    request(desk, "update-role", desk.workspace_id, role_id=own["RoleId"], name="Payers", description="")
+    (role, *_) = roles(desk.admin, other).values()
+    request(desk, "update-role", desk.workspace_id, role_id=ADMINISTRATOR, name="Payers", description="")
     with desk.world.platform.services.store.write() as db:
         change = db.scalars(select(PendingChangeRow).where(PendingChangeRow.status == "PENDING")).one()
         stranger = db.scalars(select(UserRow.id).where(UserRow.email == "stranger@example.org")).one()

@@ -218,8 +218,7 @@ def test_a_payment_that_waits_says_that_the_vault_was_bound_to_the_address_book(
     psbt_id = ok(desk.propose(20_000))["psbt_id"]
     person = browse("admin").open(f"{here}/{psbt_id}")
     assert "Nobody can approve this" not in person.words
-    controls = {"vault_id": desk.vault["id"], "maker_may_approve": True}
-    ok(desk.tell("update-vault-controls", **controls, only_address_book=True))
+    desk.bind(only_address_book=True)
     person.open(f"{here}/{psbt_id}")
     person.says(f"Not in it: {SHOP}.", "Nobody can approve this until it is entered in the address book")
     desk.enter("Shop", SHOP)
@@ -231,7 +230,7 @@ def test_a_frozen_vault_says_so_and_offers_no_payment(desk, browse, here):
     waiting = made(desk.propose(100_000))
     person = looked_at(browse, here)
     assert "The vault is frozen." not in browse("alice").open(f"{here}/{waiting}").words
-    ok(desk.tell("freeze-vault", vault_id=desk.vault["id"]))
+    desk.freeze()
     person.confirm(f"{here}/new", status=409)
     assert "The vault is frozen." in person.words
     assert "The vault is frozen." in browse("alice").open(f"{here}/{waiting}").words

@@ -3,7 +3,6 @@
 import pytest
 
 from custody.server.store import Store
-from tests.support.custody import ok
 from tests.support.staff import carried, roles
 
 
@@ -55,7 +54,7 @@ def test_ones_own_limit_is_a_sum_with_what_is_left_of_it(desk, browse, here):
     alice = browse("alice").open(limits)
     assert "No payment: the limit is 0." in alice.words
     desk.limit_role("2", role_id=roles(desk.admin)["Signer"]["RoleId"])
-    ok(desk.tell("freeze-vault", desk.signers["alice"], vault_id=desk.vault["id"]))
+    desk.freeze()
     assert "Treasuryfrozen" in person.open(limits).words
     assert "At most 2.00000000 BTC" in alice.open(limits).words
     assert "Treasury" not in alice.words, "a signer proposes no payment"

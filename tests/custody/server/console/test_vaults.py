@@ -90,8 +90,7 @@ def test_the_controls_are_changed(desk, admin, base):
     """A form sends both of them: it would take the change of another back."""
     here = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
     admin.open(f"{base}/controls")
-    others = {"only_address_book": True, "maker_may_approve": True}
-    ok(desk.tell("update-vault-controls", **here, **others))
+    desk.bind(only_address_book=True)
     admin.send(f"{base}/controls", maker_may_approve="", status=409)
     admin.says(
         "It was changed while you looked at it.",

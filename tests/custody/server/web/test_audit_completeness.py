@@ -159,8 +159,7 @@ def replace_vault(story: Story) -> httpx.Response:
 
 def unfreeze_vault(story: Story) -> httpx.Response:
     ok(story.ask("unfreeze-vault"))
-    body = {"workspace_id": 1, "vault_id": story.desk.vault["id"]}
-    return story.desk.signers["carol"].post("/api/v1/unfreeze-vault", body)
+    return story.desk.of_vault("unfreeze-vault", "carol")
 
 
 def onboarding_requests_review(story: Story) -> httpx.Response:
