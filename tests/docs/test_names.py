@@ -49,34 +49,28 @@ def is_there(path, folders):
     return path in NAMES if "/" not in path else any(normpath(folder + path) in PLACES for folder in folders)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_its_files_and_folders_are_there(page):
-    paths = [word for word in quoted(page) if PATH.fullmatch(word) and not ELSEWHERE.search(word)]
-    assert [path for path in paths if not is_there(path, below(page))] == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_its_tests_are_there(page):
-    gone = []
-    for word in filterfalse(EXAMPLE.search, quoted(page)):
+def gone(page):
+    """The files, folders, tests, tables and constants that it names and that are not there."""
+    words, folders = quoted(page), below(page)
+    paths = (word for word in words if PATH.fullmatch(word) and not ELSEWHERE.search(word))
+    yield from (path for path in paths if not is_there(path, folders))
+    for word in filterfalse(EXAMPLE.search, words):
         file, _, test = word.removeprefix("../").partition("::")
         if file.endswith(".py") and test:
             text = "".join((ROOT / place).read_text() for place in FILES if place.endswith(f"/{file}"))
-            name = re.split(r"[\[…]", test)[0]
-            whole = "" if "…" in test else r"\("
-            gone += [] if re.search(rf"def {name}{whole}", text) else [word]
-    assert gone == []
+            name, whole = re.split(r"[\[…]", test)[0], "" if "…" in test else r"\("
+            yield from [] if re.search(rf"def {name}{whole}", text) else [word]
+    names = {word for word in words if CONSTANT.fullmatch(word)}
+    found = _asked("grep", "-ohwE", "|".join(names), "--", "*.py", "Makefile") if names else []
+    yield from names - set(found)
+    for word, path in re.findall(r"`(\w+)` (?:of|in)\s+`([\w/.]+\.py)`", prose(page)):
+        if not is_there(path, folders) or ((ROOT / path).exists() and not defines(path, word)):
+            yield f"{word} in {path}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_its_tables_and_constants_are_there(page):
-    names = {word for word in quoted(page) if CONSTANT.fullmatch(word)}
-    found = _asked("grep", "-ohwE", "|".join(names), "--", "*.py", "Makefile") if names else []
-    assert sorted(names - set(found)) == []
-    placed = re.findall(r"`(\w+)` (?:of|in)\s+`([\w/.]+\.py)`", prose(page))
-    gone = [(word, path) for word, path in placed if not is_there(path, below(page))]
-    gone += [(word, path) for word, path in placed if (ROOT / path).exists() and not defines(path, word)]
-    assert gone == []
+def test_what_it_names_is_there(page):
+    assert list(gone(page)) == []
 
 
 def defines(path, word):
