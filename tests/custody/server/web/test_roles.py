@@ -20,7 +20,6 @@ from tests.support.staff import (
     roles,
 )
 
-ALICE = "alice@example.org"
 ADMINISTRATOR, SIGNER = 1, 2
 
 
