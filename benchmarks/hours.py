@@ -29,13 +29,13 @@ from benchmarks.idle import memory_mb
 from custody.schemas.proposals import ProposalStatus, TxType
 from firmware_bridge import Bridge, Deadlines, DeviceState
 from firmware_bridge.model import Endpoint, Family
-from multisig import MultisigError, Psbt, Sats, TxOut, build_psbt, encode_address, inspect, signer_progress
+from multisig import MultisigError, Psbt, build_psbt, encode_address, inspect, signer_progress
 from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.core.values import OwnKey, Pin, SigningLimits, Snapshot, VaultClaim
 from signerd.daemon.service import Daemon
 from signerd.journal import Journal
-from tests.support import virtual
+from tests.support import virtual, wallets
 from tests.support.fake_platform import FakePlatform
 
 SPEED = float(os.environ.get("BENCH_SPEED", "2400"))
@@ -100,10 +100,9 @@ class Platform(FakePlatform):
     def offer(self, number: int) -> str:
         """Offers a payment unlike any other. Returns its id."""
         psbt_id = f"p-{number}"
-        outputs = [TxOut(Sats(virtual.PAYMENT + number), virtual.RECIPIENT)]
         # Another amount makes another coin.
-        coin = virtual.coin(VAULT, number % 250, Sats(virtual.PAYMENT + number + 5_000))
-        psbt = build_psbt(VAULT, [coin], outputs, 0)
+        coin = wallets.fund(VAULT, 605_000 + number, index=number % 250)
+        psbt = build_psbt(VAULT, [coin], [wallets.pay(600_000 + number)], 0)
         self.proposals[psbt_id] = snapshot_of(psbt, psbt_id)
         return psbt_id
 

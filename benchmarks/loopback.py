@@ -29,7 +29,8 @@ from benchmarks.plugging import measure as plugs
 from benchmarks.plugging import second_endpoint
 from firmware_bridge import Bridge, DeviceState
 from firmware_bridge.model import Endpoint, Family
-from tests.support.virtual import NETWORK, spend, vault
+from tests.support.virtual import NETWORK, vault
+from tests.support.wallets import make_spend
 
 CALLS = int(os.environ.get("BENCH_CALLS", "2000"))
 STREAMS = 100
@@ -136,7 +137,7 @@ async def _obey(service: Any, bridge: Bridge) -> None:
 
 async def _sign(bridge: Bridge) -> None:
     (device,) = await bridge.list()
-    payment = spend(vault(), inputs=10)
+    payment = make_spend(vault(), n_inputs=10)
     while True:
         await bridge.sign(device.id, payment, vault())
 

@@ -15,7 +15,8 @@ from benchmarks.measure import rivals_ms
 from firmware_bridge import Bridge, DeviceState, sanitised_psbt
 from firmware_bridge.enrolment import Registrations
 from multisig import Psbt, Vault, multisig_account_path
-from tests.support.virtual import NETWORK, spend
+from tests.support.virtual import NETWORK
+from tests.support.wallets import make_spend
 
 SIZES = (1, 10, 50, 200)
 PATH = multisig_account_path(NETWORK)
@@ -67,7 +68,7 @@ class Rivals:
 
 def spend_text(vault: Vault, inputs: int) -> str:
     """Each input at an address of its own, so that the sorted keys are in different orders."""
-    return base64.b64encode(sanitised_psbt.for_device(spend(vault, inputs=inputs), vault)).decode()
+    return base64.b64encode(sanitised_psbt.for_device(make_spend(vault, n_inputs=inputs), vault)).decode()
 
 
 async def sign(bridge: Bridge, device_id: str, text: str, vault: Vault) -> str:

@@ -17,7 +17,8 @@ from benchmarks.devices.rivals import PATH, bridge_to
 from firmware_bridge import Bridge, protocol
 from firmware_bridge.enrolment import Registrations
 from firmware_bridge.worker import spawn
-from tests.support.virtual import NETWORK, spend, vault
+from tests.support.virtual import NETWORK, vault
+from tests.support.wallets import make_spend
 
 _ROUNDS = 20
 
@@ -34,7 +35,7 @@ async def memory(desks: Iterable[Desk], registrations: Registrations) -> dict[st
     """The memory of the workers and their servers, with each device open and a transaction signed."""
     async with bridge_to([each.ours for each in desks], registrations) as bridge:
         for device in await bridge.list():
-            await bridge.sign(device.id, spend(vault(), inputs=10), vault())
+            await bridge.sign(device.id, make_spend(vault(), n_inputs=10), vault())
         workers = worker_pids(bridge)
         serving = _serving_pids()
         return {

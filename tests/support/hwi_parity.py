@@ -26,7 +26,8 @@ from tests.support.fake_platform import FakePlatform
 from tests.support.hwi_command import each_of
 from tests.support.namespace import raise_loopback
 from tests.support.real_signer import ready
-from tests.support.virtual import holder, seed, spend
+from tests.support.virtual import holder, seed
+from tests.support.wallets import make_spend
 
 NETWORK = Network.TESTNET4
 OWNER = holder(0, NETWORK)
@@ -49,7 +50,7 @@ COMMANDS = {
     "getdescriptors": ("getdescriptors", "--account", "0"),
     "displayaddress path": ("displayaddress", "--path", f"{ACCOUNT}/0/5", "--addr-type", "wit"),
     "displayaddress desc": ("displayaddress", "--desc", f"wpkh([{FINGERPRINT}/84h/1h/0h/0/5]{PUBLIC_KEY})"),
-    "signtx": ("signtx", spend(PROFILE).to_base64()),
+    "signtx": ("signtx", make_spend(PROFILE).to_base64()),
     "promptpin": ("promptpin",),
     "bad descriptor": ("displayaddress", "--desc", f"wpkh([00000000/84h/1h/0h/0/5]{PUBLIC_KEY})"),
     "no device": ("-f", "00000000", "getxpub", ACCOUNT),

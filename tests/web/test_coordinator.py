@@ -13,7 +13,6 @@ from multisig import (
     ReceivedPsbt,
     Sats,
     Transaction,
-    TxOut,
     build_psbt,
     signer_progress,
     to_version_2,
@@ -29,12 +28,12 @@ from tests.support.firefox import Window, firefox
 from tests.support.other_origin import NAMES as HOSTS
 from tests.support.other_origin import NOTHING, another_site, attempts_of
 from tests.support.real_signer import pin, register, signer
-from tests.support.virtual import COIN, RECIPIENT, coin
+from tests.support.wallets import fund, pay
 from tests.support.web import WEB, require_client, site
 
 __all__ = ["chromium", "firefox"]
 NAMES = ("alice", "bob", "carol")
-FEE = 5_000
+COIN, FEE = 1_000_000, 5_000
 
 
 class Signers:
@@ -116,8 +115,8 @@ def signers(tmp_path):
 
 def payment(policy, index, amount):
     """From a coin of its own: two that pay alike would be held."""
-    outputs = [TxOut(Sats(amount), RECIPIENT), ChangeTo(Sats(COIN - amount - FEE), 1, index)]
-    return build_psbt(policy, [coin(policy, index)], outputs, 0)
+    outputs = [pay(amount), ChangeTo(Sats(COIN - amount - FEE), 1, index)]
+    return build_psbt(policy, [fund(policy, COIN, index=index)], outputs, 0)
 
 
 def add(window, url):

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces import hid_device
@@ -135,27 +136,10 @@ async def test_s14_an_app_without_a_name_is_known_by_its_keys(network, answer, e
         assert (await driver.call("probe")).obstacle == expected
 
 
-class Unplugged:
-    """hidapi's handle on a device whose cable is pulled after the first report."""
-
-    def open_path(self, path):
-        self.path = path
-
-    def set_nonblocking(self, _value):
-        pass
-
-    def write(self, _report):
-        return -1
-
-    def read(self, _size, timeout_ms=0):
-        raise OSError("read error")
-
-    def close(self):
-        pass
-
-
 async def test_a_cable_that_is_pulled(monkeypatch):
-    monkeypatch.setattr(hid_device, "hid", SimpleNamespace(device=Unplugged))
+    """After the first report."""
+    unplugged = Mock(**{"write.return_value": -1, "read.side_effect": OSError("read error")})
+    monkeypatch.setattr(hid_device, "hid", SimpleNamespace(device=lambda: unplugged))
     async with driven(Endpoint(Family.LEDGER, "hid:1-2:1.0"), NETWORK) as driver:
         with fails_with("disconnected"):
             await driver.call("fingerprint")

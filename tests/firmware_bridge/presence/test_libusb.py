@@ -1,6 +1,7 @@
 """USB devices as hidapi, libusb and pyserial list them."""
 
 from types import SimpleNamespace
+from unittest.mock import MagicMock, Mock
 
 from firmware_bridge.presence.libusb import hid_sighting, list_usb, serial_sighting, webusb_sighting
 
@@ -57,27 +58,12 @@ def test_a_trezors_second_factor_is_not_its_wallet():
 
 
 def usb_device(vendor, product, interface_class=0xFF, ports=(2, 1)):
-    setting = SimpleNamespace(getClass=lambda: interface_class)
-    device = SimpleNamespace(
-        getVendorID=lambda: vendor,
-        getProductID=lambda: product,
-        getBusNumber=lambda: 1,
-        getPortNumberList=lambda: list(ports),
-    )
-    return Indexed(device, [[[setting]]])
-
-
-class Indexed:
-    """A device of libusb: its configurations by number, the rest by name."""
-
-    def __init__(self, device, configurations):
-        self._device, self._configurations = device, configurations
-
-    def __getattr__(self, name):
-        return getattr(self._device, name)
-
-    def __getitem__(self, index):
-        return self._configurations[index]
+    """With one setting of one interface of one configuration. What would open it is not there."""
+    answers = {"getVendorID": vendor, "getProductID": product, "getBusNumber": 1, "getPortNumberList": ports}
+    device = MagicMock(spec=[*answers, "__getitem__"])
+    device.configure_mock(**{f"{name}.return_value": answer for name, answer in answers.items()})
+    device.__getitem__.return_value = [[Mock(**{"getClass.return_value": interface_class})]]
+    return device
 
 
 def test_what_is_reached_by_webusb_and_what_is_not_reached():

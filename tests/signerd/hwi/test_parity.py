@@ -9,7 +9,7 @@ from multisig import Psbt, checksum, verify_signatures
 from tests.support.examples import drawn
 from tests.support.hwi_parity import FINGERPRINT, PROFILE, commands_of
 from tests.support.namespace import run_isolated
-from tests.support.virtual import spend
+from tests.support.wallets import make_spend
 
 # What is not told: accounts that signerd would not sign for (BIP-44, -49, -86), neither alone nor among the
 # descriptors. What is told otherwise: a no whose words differ, with the same code.
@@ -43,7 +43,7 @@ def test_both_sign_the_same_transaction_and_both_signatures_verify(seen):
     for answer in (theirs["signtx"], ours["signtx"]):
         assert answer["signed"] is True
         signed = Psbt.parse(answer["psbt"])
-        assert signed.tx == spend(PROFILE).tx
+        assert signed.tx == make_spend(PROFILE).tx
         assert verify_signatures(signed, PROFILE).progress == 1
 
 
