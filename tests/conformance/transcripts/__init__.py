@@ -23,17 +23,19 @@ no answer.
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
-from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import Annotated, Final, Self
+
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic.dataclasses import dataclass
 
 from firmware_bridge.model import Family
 
 ABSENT: Final = "absent"
+_STRICT = ConfigDict(extra="forbid")
 
 
 class Evidence(StrEnum):
@@ -44,7 +46,7 @@ class Evidence(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class Screen:
     """One question, or a notice, as the person sees it: its lines and the words on its buttons."""
 
@@ -52,13 +54,6 @@ class Screen:
     no: str = "no"
     yes: str = "yes"
     notice: bool = False
-
-    @classmethod
-    def parse(cls, values: Mapping[str, Any]) -> Self:
-        screen = cls(**{**values, "lines": tuple(values["lines"])})
-        if not all(isinstance(text, str) for text in (*screen.lines, screen.no, screen.yes)):
-            raise ValueError(f"a screen is lines and buttons of text: {values}")
-        return screen
 
     def filled(self, values: Mapping[str, str]) -> Self:
         """With the situation's values in place of their names.
@@ -69,29 +64,25 @@ class Screen:
         return type(self)(lines, self.no, self.yes, self.notice)
 
 
-@dataclass(frozen=True)
+def _listed(outcome: object) -> object:
+    return (outcome,) if isinstance(outcome, str) else outcome
+
+
+@dataclass(frozen=True, config=_STRICT)
 class Entry:
     """What one model does in one situation. `screens` is None where they are not written down."""
 
-    evidence: Evidence
-    source: str
-    outcomes: tuple[str, ...]
+    outcomes: Annotated[tuple[str, ...], Field(validation_alias="outcome"), BeforeValidator(_listed)]
+    evidence: Evidence = Evidence.UNKNOWN
+    source: str = ""
     screens: tuple[Screen, ...] | None = None
     detail: str = ""
     pause: float = 0.0
     note: str = ""
 
-    @classmethod
-    def parse(cls, values: Mapping[str, Any]) -> Self:
-        more = dict(values)
-        outcome, source, screens = more.pop("outcome"), more.pop("source", ""), more.pop("screens", None)
-        evidence = Evidence(more.pop("evidence", Evidence.UNKNOWN))
-        if (evidence is Evidence.UNKNOWN) != (source == ""):
+    def __post_init__(self) -> None:
+        if (self.evidence is Evidence.UNKNOWN) != (self.source == ""):
             raise ValueError("what was seen or read has a source, and what is unknown has none")
-        shown = None if screens is None else tuple(Screen.parse(screen) for screen in screens)
-        return cls(
-            evidence, source, (outcome,) if isinstance(outcome, str) else tuple(outcome), shown, **more
-        )
 
     @property
     def is_absent(self) -> bool:
@@ -99,7 +90,7 @@ class Entry:
         return self.outcomes == (ABSENT,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class Transcript:
     """One model with one version of its firmware."""
 
@@ -107,7 +98,7 @@ class Transcript:
     model: str
     family: Family
     firmware: str
-    entries: Mapping[str, Entry] = field(repr=False)
+    entries: Annotated[Mapping[str, Entry], Field(validation_alias="situation", repr=False)]
 
 
 def load(name: str) -> Transcript:
@@ -116,21 +107,7 @@ def load(name: str) -> Transcript:
     :raises ValueError: the file is not of the form above; the text names the situation.
     """
     values = tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
-    return Transcript(
-        name,
-        values["model"],
-        Family(values["family"]),
-        values["firmware"],
-        MappingProxyType(dict(_entries(name, values["situation"]))),
-    )
-
-
-def _entries(name: str, situations: Mapping[str, Any]) -> Iterator[tuple[str, Entry]]:
-    for situation, values in situations.items():
-        try:
-            yield situation, Entry.parse(values)
-        except (TypeError, KeyError, ValueError) as error:
-            raise ValueError(f"{name}.toml, {situation}: {error}") from error
+    return TypeAdapter(Transcript).validate_python({"name": name, **values})
 
 
 @cache
