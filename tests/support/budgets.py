@@ -5,15 +5,13 @@ calls and jobs in a small workspace, and each page by its path in one as large a
 import csv
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import event
-
-from custody.server.store import Store
 from tests.support.asgi import asgi_client
 from tests.support.console import Visitor
 from tests.support.custody import SHOP, Desk, ok
+from tests.support.databases import statements_of
 from tests.support.token_desk import BOB, TokenDesk
 
 # More statements than this need a reason.
@@ -28,42 +26,6 @@ class Budget:
     reason: str = ""
 
 
-@dataclass
-class Asked:
-    """What a store was asked: the number of parameters of each statement, and how many transactions began."""
-
-    statements: list[int] = field(default_factory=list)
-    transactions: int = 0
-
-    @property
-    def figures(self) -> tuple[int, int]:
-        return len(self.statements), self.transactions
-
-
-@contextmanager
-def counted(store: Store) -> Iterator[Asked]:
-    """What opens a transaction is no statement: SQLite's BEGIN, and PostgreSQL's lock for writers."""
-    asked = Asked()
-    engines = (store._database.reading, store._database.writing)
-
-    def note(_connection, _cursor, statement, parameters, _context, _many):
-        if not statement.startswith("BEGIN") and "pg_advisory" not in statement:
-            asked.statements.append(len(parameters))
-
-    def begin(_connection):
-        asked.transactions += 1
-
-    for engine in engines:
-        event.listen(engine, "before_cursor_execute", note)
-        event.listen(engine, "begin", begin)
-    try:
-        yield asked
-    finally:
-        for engine in engines:
-            event.remove(engine, "before_cursor_execute", note)
-            event.remove(engine, "begin", begin)
-
-
 def measured(desk: Desk) -> dict[str, tuple[int, int]]:
     """Statements and transactions of the calls and jobs, at a desk where nothing has happened yet."""
     found: dict[str, tuple[int, int]] = {}
@@ -71,9 +33,9 @@ def measured(desk: Desk) -> dict[str, tuple[int, int]]:
 
     @contextmanager
     def row(name: str) -> Iterator[None]:
-        with counted(store) as asked:
+        with statements_of(store) as asked:
             yield
-        found[name] = asked.figures
+        found[name] = len(asked), asked.transactions
 
     desk.deposit(400_000, 400_000, 400_000)
     tokens = TokenDesk(desk)

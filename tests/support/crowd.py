@@ -245,7 +245,7 @@ class Crowd:
             at = {"timestamp": format_time(START), "position": size, "event_uid": _id("event", number)}
             row = AuditRow(**{**same, **what, **at})
             hashed = event_hash(previous, row)
-            rows.append({**vars(row), "timestamp": START, "prev_hash": previous, "event_hash": hashed})
+            rows.append({**vars(row), "prev_hash": previous, "event_hash": hashed})
             previous = hashed
         _insert(db, AuditEventRow, rows)
         moved = {"size": size, "head_hash": previous}

@@ -42,22 +42,37 @@ def kind_of(store: Store) -> str:
         return db.get_bind().dialect.name
 
 
+class Asked(list[tuple[str, Any]]):
+    """Each statement with its parameters, None where it is sent for many rows; and how many transactions
+    began. What opens one is no statement: SQLite's BEGIN, and PostgreSQL's lock for writers.
+    """
+
+    transactions = 0
+
+
 @contextmanager
-def statements_of(store: Store) -> Iterator[list[tuple[str, Any]]]:
-    """Every statement that is sent meanwhile, with its parameters; None where it is sent for many rows."""
-    seen: list[tuple[str, Any]] = []
+def statements_of(store: Store) -> Iterator[Asked]:
+    """What the store is asked meanwhile."""
+    asked = Asked()
     engines = {store._database.reading, store._database.writing}
 
     def note(_connection, _cursor, statement, parameters, _context, many):
-        seen.append((statement, None if many else parameters))
+        if not statement.startswith("BEGIN") and "pg_advisory" not in statement:
+            asked.append((statement, None if many else parameters))
 
+    def begin(_connection):
+        asked.transactions += 1
+
+    noted = (("before_cursor_execute", note), ("begin", begin))
     for engine in engines:
-        event.listen(engine, "before_cursor_execute", note)
+        for name, function in noted:
+            event.listen(engine, name, function)
     try:
-        yield seen
+        yield asked
     finally:
         for engine in engines:
-            event.remove(engine, "before_cursor_execute", note)
+            for name, function in noted:
+                event.remove(engine, name, function)
 
 
 class _Undone(Exception):

@@ -13,6 +13,7 @@ import httpx
 import pytest
 from sqlalchemy import insert, text, update
 
+from custody.server.audit.verification import read_through
 from custody.server.proposals.choosing import plan_of
 from custody.server.proposals.coins import MATCHING, SMALL, SpendableCoins
 from custody.server.proposals.payments import Intent
@@ -164,6 +165,7 @@ def draw_coins(desk: Desk) -> None:
 
 def test_no_statement_reads_the_whole_of_what_grows_or_sorts_what_is_stored_in_order(desk: Desk) -> None:
     store = desk.store
+    assert read_through(store).findings == (), "the log of a crowd can be read"
     with statements_of(store) as drawn:
         draw_coins(desk)
     # A vault may have any number of coins: not even its own are all read for the largest hundred.

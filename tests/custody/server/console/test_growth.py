@@ -4,9 +4,10 @@ import pytest
 
 from custody.server.console.application import ASSETS, ROOT
 from tests.support.asgi import asgi_client
-from tests.support.budgets import Asked, assert_as_budgeted, counted
+from tests.support.budgets import assert_as_budgeted
 from tests.support.console import Visitor
 from tests.support.crowd import Crowd, Size
+from tests.support.databases import Asked, statements_of
 
 # More than a page of each, and more than two; vaults are shown and chosen from, coins drawn from.
 PAGES = (Size(60, 60, 27, 150, 60, 60, 30, 30), Size(140, 130, 45, 300, 140, 140, 60, 60))
@@ -32,7 +33,7 @@ def test_no_page_takes_more_of_the_database_where_there_are_more_rows(desk):
                 if not found:
                     # What is asked once in a process is no part of a page.
                     http.get(path)
-                with counted(store) as seen:
+                with statements_of(store) as seen:
                     answer = http.get(path)
                 if answer.status_code == 200 and not label.endswith(FILES):
                     asked[label] = seen
@@ -43,8 +44,11 @@ def test_no_page_takes_more_of_the_database_where_there_are_more_rows(desk):
     grown = {
         label: (few[label], each)
         for label, each in many.items()
-        if len(each.statements) > len(few[label].statements)
-        or sum(each.statements) > sum(few[label].statements) + MORE_VALUES
+        if len(each) > len(few[label]) or values(each) > values(few[label]) + MORE_VALUES
     }
     assert grown == {}
-    assert_as_budgeted({label: each.figures for label, each in many.items()})
+    assert_as_budgeted({label: (len(each), each.transactions) for label, each in many.items()})
+
+
+def values(asked: Asked) -> int:
+    return sum(len(given or ()) for _, given in asked)
