@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from signerd.apps.names import PREFIX
-from signerd.apps.requests import MAX_OPEN, MAX_PER_ASKER_AND_MINUTE, MAX_PER_MINUTE, MAX_TRIES
+from signerd.apps.requests import MAX_TRIES
 from signerd.errors import (
     AlreadyAsking,
     InvalidRequest,
@@ -15,7 +15,6 @@ from signerd.errors import (
     NotPaired,
     TooManyPairings,
     UnknownPairing,
-    WrongPairingCode,
 )
 from signerd.journal.storage import JOURNAL
 from tests.support.pairing import READ, SITE, World
@@ -119,25 +118,6 @@ async def test_l13_waiters_for_the_end_of_an_app_are_woken(world: World) -> None
 # --- requests -----------------------------------------------------------------------------------------------
 
 
-async def test_l6_few_prompts_are_open_at_once_and_one_of_each_program(world: World) -> None:
-    for number in range(MAX_OPEN):
-        await world.apps.ask(f"App {number}", READ, None)
-        with pytest.raises(AlreadyAsking):
-            await world.apps.ask(f"APP  {number}", READ, None)
-    with pytest.raises(TooManyPairings):
-        await world.apps.ask("One more", READ, None)
-
-
-async def test_l6_a_code_is_guessed_three_times_at_most(world: World) -> None:
-    asked = await world.apps.ask("An App", READ, None)
-    for wrong in ("", "é", f"{(int(asked.code) + 1) % 1_000_000:06d}"):
-        with pytest.raises(WrongPairingCode):
-            await world.apps.accept(asked.id, wrong, rights=None, days=90)
-    with pytest.raises(UnknownPairing):
-        await world.apps.accept(asked.id, asked.code, rights=None, days=90)
-    assert (await world.apps.collect(asked.id, asked.secret)).state == "refused"
-
-
 async def test_l6_a_site_whose_page_is_loaded_again_replaces_its_own_request_alone(world: World) -> None:
     await world.apps.let_in(SITE, 60)
     wide = {"read", "propose"}
@@ -182,22 +162,6 @@ async def test_l8_what_is_known_of_an_asker_is_told_before_what_it_calls_itself(
         "The program 'Shop' of https://bank.example' asks to be paired: read.",
         f"The site {SITE} ('Shop') asks to be paired: read.",
     ]
-
-
-async def test_l6_prompts_are_bounded_by_the_minute(world: World) -> None:
-    async def asked_and_refused(name: str) -> None:
-        await world.apps.refuse((await world.apps.ask(name, READ, None)).id)
-
-    for _ in range(MAX_PER_ASKER_AND_MINUTE):
-        await asked_and_refused("An App")
-    with pytest.raises(TooManyPairings, match="this app"):
-        await asked_and_refused("An App")
-    for number in range(MAX_PER_MINUTE - MAX_PER_ASKER_AND_MINUTE):
-        await asked_and_refused(f"App {number}")
-    with pytest.raises(TooManyPairings, match="apps asked"):
-        await asked_and_refused("One more")
-    world.pass_time(60)
-    await asked_and_refused("An App")
 
 
 async def test_l7_ids_secrets_and_tokens_cannot_be_guessed_and_another_secret_gets_nothing(
