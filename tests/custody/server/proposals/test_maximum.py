@@ -155,15 +155,6 @@ def test_what_stays_in_the_vault_counts_for_no_limit(desk):
     made(desk.propose(told["amount_sats"], recipients=[own], fee_rate="1"))
 
 
-def test_the_coin_that_stays_for_tokens_is_counted_once_though_it_is_worth_less_than_its_fee(
-    desk, monkeypatch
-):
-    monkeypatch.setattr(coins, "has_tokens", lambda *_: True)
-    desk.deposit(600, to=desk.vault["address"])
-    told = most(desk, fee_rate="60")
-    assert (told["free_sats"], told["kept_sats"], told["too_small_sats"]) == (0, 600, 0)
-
-
 LONG = "Nodes take"
 
 

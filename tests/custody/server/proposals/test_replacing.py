@@ -170,30 +170,6 @@ class TestTheDaemonLetsItThrough:
         assert lets_through(funded, third, [first, second])
 
 
-class TestASweep:
-    @pytest.fixture
-    def swept(self, desk):
-        """150,000 sat, less 2 sat/vB, to the shop; and a deposit that came later."""
-        desk.deposit(100_000, 50_000)
-        swept = made(desk.propose(recipients=[SHOP], amounts_sats=None, sweep=True, fee_rate="2"))
-        desk.deposit(70_000)
-        return swept
-
-    def test_is_bumped_out_of_its_amount_with_its_own_coins(self, desk, swept):
-        counted = used(desk)
-        second = made(bump(desk, swept, fee_rate="9"))
-        third = made(bump(desk, second, fee_rate="20"))
-        for before, each in ((swept, second), (second, third)):
-            shown = desk.proposal(each)
-            assert desk.coins(each) == desk.coins(swept)
-            assert shown["amounts_sats"] == [150_000 - shown["fee_sats"]]
-            found = judged(desk, each, [before])
-            assert found.allowed
-            (told,) = [verdict for verdict in found.verdicts if verdict.name == "replacement"]
-            assert (told.outcome.value, "out of the payment" in told.sentence) == ("warn", True)
-        assert used(desk) == counted == 150_000
-
-
 class TestASelfSpend:
     def test_pays_everything_back_and_counts_for_its_fee_alone_and_the_family_once(self, funded, first):
         before = used(funded)
