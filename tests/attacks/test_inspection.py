@@ -8,8 +8,10 @@ import pytest
 from embit.psbt import PSBT as EmbitPsbt  # noqa: N811 - a class named like a constant
 
 from multisig import FeeLimits, Psbt, Severity, inspect
+from signerd.cli.words import psbt_text
 from signerd.core.checks.case import Outcome
 from signerd.core.review import ProposalReview, review
+from signerd.daemon.proposal_views import Names, psbt_review
 from tests.attacks.cases import ALLOWED_WITHOUT_LOOK, Proposal, proposals
 from tests.conformance.rigs import NETWORK
 
@@ -57,6 +59,8 @@ def test_a_hostile_one_is_refused_or_held_by_exactly_these_checks(proposal):
     found = judged(proposal)
     assert refusals(found) == proposal.refusals
     assert held(found) == set(proposal.held)
+    told = psbt_text(psbt_review(found, NETWORK, None, Names(), whole=True))
+    assert all(f"[{name}]" in told for name in refusals(found) | held(found))
     assert set(proposal.warned) <= warned(found)
     assert found.allowed is not bool(proposal.refusals)
     assert proposal.refusals | held(found) | warned(found), "an attack that nobody is told of"

@@ -2,6 +2,7 @@
 is signed.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from hypothesis import settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from custody.schemas.proposals import ProposalStatus, TxType
+from multisig import Psbt, verify_signatures
 from signerd.core import events
 from signerd.core.engine import decide
 from signerd.core.following import IMPORTED_ENDS, is_settled, receive
@@ -16,10 +18,11 @@ from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.todo import Work, todo
 from signerd.core.values import Imported, Record, ReviewContext
+from signerd.daemon.imported import signed_of
 from signerd.errors import DecisionError
-from tests.support.desk import review_context, signed_by, snapshot_of, spend
+from tests.support.desk import VAULT, review_context, signed_by, snapshot_of, spend
 from tests.support.examples import examples
-from tests.support.wallets import ALICE, BOB
+from tests.support.wallets import ALICE, BOB, CAROL, Signer
 
 HONEST = snapshot_of(spend())
 SNAPSHOTS = (
@@ -44,8 +47,22 @@ ANSWERS = (
     HONEST.psbt,
     ALICE.sign(spend(fee=1_001)).to_bytes(),
 )
+
+
+def signed_by_all(who: Iterable[Signer]) -> bytes:
+    psbt = Psbt.parse(HONEST.psbt)
+    for one in who:
+        psbt = one.sign(psbt)
+    return psbt.to_bytes()
+
+
 # The same transaction, imported by an app: of the vault as above.
 IMPORTED = replace(HONEST, imported=Imported("App", "app-1", 0), recipients=(), amounts=(), txid_expected="")
+# As it goes from signer to signer: with the signatures of these.
+COPIES = {
+    frozenset(who): replace(IMPORTED, psbt=signed_by_all(who)) for who in ((), (BOB,), (CAROL,), (BOB, CAROL))
+}
+WHO = st.sampled_from([*COPIES])
 DIGESTS = tuple(review(s, a).digest for s in (*SNAPSHOTS, IMPORTED) for a in AROUNDS)
 
 SIMPLE = (
@@ -204,9 +221,26 @@ TestLife.settings = settings(max_examples=examples(20), stateful_step_count=40)
 class ImportedLife(Life):
     """The same of what an app imported: the platform's word is nothing to it, and it is told nothing."""
 
-    @initialize()
-    def arrive(self) -> None:  # type: ignore[override]
-        self.record = receive(IMPORTED, self.context).record
+    @initialize(who=WHO, later=st.sampled_from([*COPIES][::-1]), signs_first=st.sampled_from([True, False]))
+    def arrive(self, who: frozenset[Signer], later: frozenset[Signer], *, signs_first: bool) -> None:  # type: ignore[override]
+        self.record, self.came = receive(COPIES[who], self.context).record, who
+        self.another_copy_comes(later, signs_first=signs_first)
+
+    @rule(who=WHO, signs_first=st.booleans())
+    def another_copy_comes(self, who: frozenset[Signer], *, signs_first: bool) -> None:
+        if signs_first:
+            self.all_goes_well_to_the_signature()
+        self.apply(events.ImportedAgain(COPIES[who].psbt))
+        # Without its vault no signature can be verified, and none is taken.
+        self.came |= who if self.context.pin is not None else frozenset()
+
+    @invariant()
+    def what_came_with_any_copy_is_given_back_with_ours(self) -> None:
+        """S33."""
+        signed = signed_of(self.record) if hasattr(self, "record") else None
+        if signed is not None:
+            who = {one.fingerprint for one in (ALICE, *self.came)}
+            assert all(set(one.valid.values()) == who for one in verify_signatures(signed, VAULT).inputs)
 
     @invariant()
     def the_platform_is_told_nothing(self) -> None:
@@ -220,7 +254,7 @@ class ImportedLife(Life):
     def it_is_what_was_imported(self) -> None:
         if not hasattr(self, "record"):
             return
-        assert self.record.snapshot == IMPORTED
+        assert replace(self.record.snapshot, psbt=IMPORTED.psbt) == IMPORTED
         # What is signed is handed over at once, and stays so.
         assert (self.record.state is State.HANDED_OVER) is (self.record.signature is not None)
 
