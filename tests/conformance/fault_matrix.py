@@ -24,10 +24,8 @@ from tests.conformance import second_program
 from tests.conformance.makes import settle
 from tests.conformance.rigs import VIRTUAL, Rig
 
-# Seconds until the person is no longer waited for, where the outcome is that; and until an outcome has to be
-# there after that, or after any other fault, on a busy machine.
+# Seconds until the person is no longer waited for, where the outcome is that.
 PATIENCE = 1.5
-SLACK = 30.0
 
 
 @dataclass(frozen=True)
