@@ -7,6 +7,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from custody.schemas.proposals import ProposalStatus
 from multisig import Psbt, build_psbt, sats
@@ -26,12 +28,14 @@ from tests.support.desk import (
     NETWORK,
     VAULT,
     judge_again,
+    prepared_journal,
     read_rules,
     resumed,
     review_context,
     reviewed,
     snapshot_of,
 )
+from tests.support.examples import examples
 from tests.support.payments import shop, spend_of
 from tests.support.tokens import call, token_snapshot
 from tests.support.wallets import fund, pay
@@ -63,28 +67,18 @@ def steps_of_a_context(journal: Journal, psbt_id: str) -> int:
     return steps[0]
 
 
-def test_s34_equal_outputs_cost_one_row_whatever_their_number(journal: Journal) -> None:
-    def steps(outputs: int) -> int:
-        for number in range(3):
-            journal.poll(snapshot_of(equal(outputs, outputs * 10 + number), f"p-{outputs}-{number}"))
-        return steps_of_a_context(journal, f"p-{outputs}-0")
-
-    first = steps(50)
-    # The six and nine proposals are compared, and not the outputs of each with those of the others.
-    assert steps(100) < 3 * first
-    assert steps(200) < 4 * first
-    count = "SELECT count(*) FROM outputs WHERE psbt_id LIKE 'p-200-%'"
-    assert journal._db.execute(count).fetchone()[0] == 3
-
-
-def test_s34_the_work_of_a_look_grows_with_the_rivals_and_not_with_their_square(journal: Journal) -> None:
-    seen = []
-    for number in range(64):
-        journal.poll(snapshot_of(over_one_coin(number), f"p-{number:03}"))
-        if number + 1 in {16, 32, 64}:
-            seen.append(steps_of_a_context(journal, "p-000"))
-    assert seen[1] < 2.2 * seen[0]
-    assert seen[2] < 2.2 * seen[1]
+@settings(max_examples=examples(12), suppress_health_check=list(HealthCheck))
+@given(*map(st.sampled_from, ([24, 12, 2], [60, 5, 1], [1, 3, 60], [1, 100])))
+def test_s34_a_look_takes_some_steps_for_each_proposal_and_each_output_and_for_no_pair_of_them(
+    tmp_path_factory, proposals: int, outputs: int, amounts: int, coins: int
+) -> None:
+    """However many of the outputs are equal, and of the coins the same."""
+    with prepared_journal(tmp_path_factory.mktemp("journal")) as journal:
+        for number in range(proposals):
+            coin = fund(VAULT, outputs * 700 + 2_000, salt=number % coins)
+            paid = [pay(600 + each % amounts) for each in range(outputs)]
+            journal.poll(snapshot_of(build_psbt(VAULT, [coin], paid, number), f"p-{number}"))
+        assert steps_of_a_context(journal, "p-0") < 400 + 140 * proposals + 10 * proposals * outputs
 
 
 def test_s34_rivals_are_compared_up_to_a_number_and_the_rest_is_counted(journal: Journal) -> None:
