@@ -58,6 +58,7 @@ def test_l17_a_key_that_is_held_is_one_press(desk):
     button = page.get_by_role("button", name="Decline this proposal")
     expect(button).to_be_focused()
     expect(button).to_be_enabled()
+    expect(page.locator("#approve")).to_be_hidden()
     page.keyboard.press("Enter")
     desk.until_state("p-1", State.DECLINED)
     assert desk.outer.bridge.asked == 0
