@@ -163,18 +163,29 @@ def test_s35_who_writes_the_chains_last_entry_too_gets_in_nobody_and_forgets_not
     is_refused_or_proven(forgery, tmp_path_factory.mktemp("one"))
 
 
+DIFFER = "the chain and the rows differ"
+
+
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "why"),
     [
-        "DELETE FROM signatures",
-        "UPDATE signatures SET psbt = (SELECT psbt FROM proposals LIMIT 1)",
-        "UPDATE proposals SET psbt = (SELECT psbt FROM proposals WHERE psbt_id = 'p-3')",
-        "UPDATE proposals SET exported = psbt WHERE psbt_id = 'p-3'",
+        ("DELETE FROM signatures", DIFFER),
+        ("UPDATE signatures SET psbt = (SELECT psbt FROM proposals LIMIT 1)", DIFFER),
+        ("UPDATE proposals SET psbt = (SELECT psbt FROM proposals WHERE psbt_id = 'p-3')", DIFFER),
+        ("UPDATE proposals SET exported = psbt WHERE psbt_id = 'p-3'", DIFFER),
+        ("CREATE TRIGGER quiet BEFORE INSERT ON signatures BEGIN SELECT RAISE(IGNORE); END", "tables"),
+        ("CREATE VIEW v AS SELECT 1", "tables"),
+        ("DROP INDEX proposals_by_identity", "tables"),
+        ("PRAGMA user_version = 999", "version 999"),
+        ("PRAGMA user_version = 0", "version 0"),
+        ("UPDATE proposals SET state = 'elsewhere'", "cannot be read"),
+        ("UPDATE pins SET descriptor = 'wsh()'", "cannot be"),
+        ("UPDATE pins SET name = 'a' || char(10) || 'b'", "not one line of text"),
+        ("UPDATE proposals SET snapshot = '{}'", "cannot be read"),
     ],
 )
-def test_s35_every_signed_note_has_its_signature_and_every_proposal_its_transaction(
-    tmp_path, statement
-) -> None:
+def test_s35_what_no_journal_of_ours_holds_is_refused_with_its_reason(tmp_path, statement, why) -> None:
     forgery = forged(honest(), lambda journal: journal.execute(statement), writes_the_last_entry=True)
-    with pytest.raises(BackupUnreadable, match="the chain and the rows differ"):
+    with pytest.raises(BackupUnreadable, match=why):
         restored(forgery, tmp_path)
+    assert not (tmp_path / "new").exists()
