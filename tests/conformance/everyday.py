@@ -144,11 +144,14 @@ def _pay_to(*outputs: TxOut | ChangeTo) -> Psbt:
     return build_psbt(VAULT, [payments.fund(VAULT, 100_000)], list(outputs), 0)
 
 
+def with_op_return(data: bytes) -> Psbt:
+    note = TxOut(sats(0), op_return_script(data))
+    return _pay_to(payments.pay(50_000), note, ChangeTo(sats(49_000), CHANGE, 7))
+
+
 def op_return(size: int) -> Player:
     data = bytes(range(128, 128 + size))
-    note, change = TxOut(sats(0), op_return_script(data)), ChangeTo(sats(49_000), CHANGE, 7)
-    shown = {"data": data.hex(), "DATA": data.hex().upper()}
-    return signing_of(lambda: _pay_to(payments.pay(50_000), note, change), **shown)
+    return signing_of(lambda: with_op_return(data), data=data.hex(), DATA=data.hex().upper())
 
 
 def self_transfer() -> Psbt:

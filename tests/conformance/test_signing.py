@@ -9,15 +9,10 @@ from device_simulators.panel import Decision, Prompt, ask_person, refuse_all
 from firmware_bridge import BadDeviceSignature, DeviceFault, Progress, WrongDevice
 from multisig import (
     CHANGE,
-    ChangeTo,
     Fingerprint,
     KeyOrigin,
     Psbt,
-    TxOut,
-    build_psbt,
-    op_return_script,
     profile_account_path,
-    sats,
     signer_progress,
 )
 from tests.conformance import makes, payments
@@ -34,16 +29,6 @@ async def test_a_vault_spend_is_signed_and_verified(rig, inputs):
         signed = await sign_and_check(bridge, device, rig, psbt)
     assert signed.tx == psbt.tx
     assert signed.without_signatures() == psbt
-
-
-def with_op_return(data: bytes) -> Psbt:
-    coins = [payments.fund(VAULT, 100_000, index=index) for index in range(2)]
-    outputs = [
-        payments.pay(50_000),
-        TxOut(sats(0), op_return_script(data)),
-        ChangeTo(sats(149_000), CHANGE, 7),
-    ]
-    return build_psbt(VAULT, coins, outputs, 0)
 
 
 async def test_what_is_signed_already_is_not_asked_again(rig):

@@ -26,9 +26,9 @@ from multisig import (
     verify_signatures,
 )
 from tests.conformance import makes, rigs
+from tests.conformance.everyday import with_op_return
 from tests.conformance.makes import VAULT, Shown, enrolled, sign_and_check
 from tests.conformance.rigs import ACCOUNT, NETWORK, bridged
-from tests.conformance.test_signing import with_op_return
 from tests.support import bare_hwi, wallets
 
 pytestmark = pytest.mark.anyio
