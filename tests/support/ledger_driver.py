@@ -16,14 +16,12 @@ from firmware_bridge import hwi_client
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.hwi_client.ledger.device import LedgerDevice
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.operations import PolicyText
 from firmware_bridge.protocol import WorkerCall
-from multisig import Network, Policy, Vault
+from multisig import Network, Vault
 from tests.conformance.rigs import NETWORK, SEEDS
 from tests.support.driver import Person, policy_args
 from tests.support.virtual import Record
 
-NAME = "Family savings"
 ANOTHER = "11" * 32
 """A registration proof that no device made."""
 
@@ -47,13 +45,8 @@ class Driven:
     async def call(self, op: str, **args: Any) -> Any:
         return await asyncio.to_thread(self.client.call, op, args)
 
-    async def enrol(self, vault: Vault, name: str = NAME) -> str:
-        answer = await self.call("enrol", policy=policy_of(vault, name=name), again=False)
-        return str(answer)
-
-
-def policy_of(policy: Policy, *, hmac: str | None = None, name: str = NAME) -> PolicyText:
-    return policy_args(policy, name if isinstance(policy, Vault) else "", hmac)
+    async def enrol(self, vault: Vault) -> str:
+        return str(await self.call("enrol", policy=policy_args(vault), again=False))
 
 
 @asynccontextmanager

@@ -11,7 +11,8 @@ from firmware_bridge.hwi_client.ledger.app import Loading
 from multisig import Psbt, multisig_account_path, profile_account_path
 from tests.conformance import rigs
 from tests.support import wallets
-from tests.support.ledger_driver import ANOTHER, bench, fails_with, policy_of
+from tests.support.driver import policy_args
+from tests.support.ledger_driver import ANOTHER, bench, fails_with
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +51,7 @@ async def test_a_proof_that_does_not_hold_or_is_not_wanted_is_replaced(again):
         hmac = await b.driver.enrol(VAULT)
         b.record.events.clear()
         stale = hmac if again else ANOTHER
-        answer = await b.driver.call("enrol", policy=policy_of(VAULT, hmac=stale), again=again)
+        answer = await b.driver.call("enrol", policy=policy_args(VAULT, hmac=stale), again=again)
         assert answer == hmac
         assert b.record.kinds == ["enrol"]
         assert b.driver.caller.steps == ["confirm-enrolment"] * 2
@@ -60,7 +61,7 @@ async def test_the_person_is_called_when_the_question_is_on_the_screen_and_not_b
     """Of ten inputs "Loading transaction" takes two thirds of the time."""
     seen = []
     async with bench() as b:
-        policy = policy_of(VAULT, hmac=await b.driver.enrol(VAULT))
+        policy = policy_args(VAULT, hmac=await b.driver.enrol(VAULT))
         b.driver.caller.told.clear()
         b.record.events.clear()
         b.panel.script = ask_person
@@ -95,7 +96,7 @@ async def test_another_program_in_the_middle_is_noticed_long_before_a_persons_de
     """The app drops our command for the other one's, and never answers ours."""
     monkeypatch.setattr(link, "_ANSWER_SECONDS", 0.3)
     async with bench(answer_seconds=0.002) as b:
-        policy = policy_of(VAULT, hmac=await b.driver.enrol(VAULT))
+        policy = policy_args(VAULT, hmac=await b.driver.enrol(VAULT))
         b.record.events.clear()
         begun = b.driver.caller.hears("sending")
         signing = asyncio.create_task(sign(b.driver, wallets.make_spend(VAULT, n_inputs=10), policy))
@@ -113,9 +114,9 @@ async def test_another_program_in_the_middle_is_noticed_long_before_a_persons_de
 OPERATIONS = {
     "fingerprint": {},
     "xpubs": {"paths": [ACCOUNT]},
-    "sign": {"psbt": wallets.make_spend(VAULT).to_base64(), "policy": policy_of(VAULT, hmac=ANOTHER)},
-    "enrol": {"policy": policy_of(VAULT), "again": False},
-    "show_address": {"policy": policy_of(VAULT, hmac=ANOTHER), "chain": 0, "index": 0},
+    "sign": {"psbt": wallets.make_spend(VAULT).to_base64(), "policy": policy_args(VAULT, hmac=ANOTHER)},
+    "enrol": {"policy": policy_args(VAULT), "again": False},
+    "show_address": {"policy": policy_args(VAULT, hmac=ANOTHER), "chain": 0, "index": 0},
     "sign_message": {"text": "I am here", "path": f"{PROFILE_PATH}/0/0"},
     "identify": {},
 }

@@ -8,20 +8,20 @@ from firmware_bridge.hwi_client.base import parse_psbt
 from firmware_bridge.hwi_client.ledger.app import to_version_2, wallet_of
 from tests.conformance import rigs
 from tests.support import wallets
-from tests.support.ledger_driver import policy_of
+from tests.support.driver import policy_args
 
 VAULT = rigs.make_vault()
 
 
 def test_a_vault_is_a_policy_with_the_keys_in_their_own_order():
-    wallet = wallet_of(policy_of(VAULT, name="Savings"))
+    wallet = wallet_of(policy_args(VAULT))
     assert (wallet.name, wallet.descriptor_template) == ("Savings", "wsh(sortedmulti(2,@0/**,@1/**,@2/**))")
     for text, key in zip(wallet.keys_info, VAULT.cosigners, strict=True):
         assert text == f"[{key.fingerprint}/48'/1'/0'/2']{key.xpub}"
 
 
 def test_another_order_is_another_wallet():
-    policy = policy_of(VAULT)
+    policy = policy_args(VAULT)
     turned = replace(policy, keys=policy.keys[::-1])
     assert wallet_of(policy).id != wallet_of(turned).id
 

@@ -11,7 +11,8 @@ from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces import hid_device
 from firmware_bridge.model import Endpoint, Family
 from multisig import Network
 from tests.conformance.rigs import NETWORK, make_vault
-from tests.support.ledger_driver import ANOTHER, Cut, driven, fails_with, policy_of, reply, scripted, version
+from tests.support.driver import policy_args
+from tests.support.ledger_driver import ANOTHER, Cut, driven, fails_with, reply, scripted, version
 from tests.support.wallets import make_spend
 
 pytestmark = pytest.mark.anyio
@@ -20,7 +21,7 @@ VERSION, FINGERPRINT, XPUB = b"\xb0\x01", b"\xe1\x05", b"\xe1\x00"
 REGISTER, SIGN, MESSAGE, CONTINUE = b"\xe1\x02", b"\xe1\x04", b"\xe1\x10", b"\xf8\x01"
 MASTER = reply(0x9000, bytes.fromhex("d34db33f"))
 INCORRECT = reply(0x6A80)
-POLICY = policy_of(make_vault(), hmac=ANOTHER)
+POLICY = policy_args(make_vault(), hmac=ANOTHER)
 SIGN_ARGS = {"psbt": make_spend(make_vault()).to_base64(), "policy": POLICY}
 
 
@@ -44,7 +45,7 @@ KNOWN = {VERSION: [version()], FINGERPRINT: [MASTER]}
 READING = ("fingerprint", {})
 SIGNING = ("sign", SIGN_ARGS)
 PROVING = ("sign_message", {"text": "I am here", "path": "m/84h/1h/0h/0/0"})
-ENROLLING = ("enrol", {"policy": policy_of(make_vault()), "again": False})
+ENROLLING = ("enrol", {"policy": policy_args(make_vault()), "again": False})
 
 
 @asynccontextmanager

@@ -12,7 +12,8 @@ from firmware_bridge.lane import Lane
 from multisig import Psbt, accept_signatures, signer_progress
 from tests.conformance import rigs
 from tests.support import wallets
-from tests.support.ledger_driver import bench, policy_of
+from tests.support.driver import policy_args
+from tests.support.ledger_driver import bench
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +27,7 @@ PERSON = PATIENCE
 async def workbench(deadlines=rigs.QUICK, **options):
     """A device that knows the vault, and a lane to it."""
     async with bench(**options) as b:
-        policy = policy_of(VAULT, hmac=await b.driver.enrol(VAULT))
+        policy = policy_args(VAULT, hmac=await b.driver.enrol(VAULT))
         b.driver.client.close()
         lane = Lane(b.endpoint, rigs.NETWORK, deadlines=deadlines)
         try:
