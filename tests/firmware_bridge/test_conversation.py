@@ -156,7 +156,7 @@ BOB_SIGNS = ("sign", BOB.sign(SPEND).to_base64())
 # The device leaves between its answer and the second look at its keys.
 GONE = ("fingerprint", Disconnected())
 CUT_OFF = (SPEND, Disconnected, IS_ALICE, SIGNS, GONE)
-# What is tried in turn: a transaction, how it ends (an error, or who has signed), and all that is asked.
+# What is tried in turn: a transaction, how it ends (an error, or who has signed), and the worker's answers.
 STORIES = {
     "the look that is missing is made up for, without a second approval": [CUT_OFF, (SPEND, ALICE, IS_ALICE)],
     "S18: an answer from before is not taken from other keys": [
@@ -184,8 +184,8 @@ STORIES = {
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
 async def test_an_answer_is_kept_for_its_keys_and_its_transaction_alone(story):
     bridge, device, script = await bridge_answering()
-    for psbt, end, *asked in story:
-        script.answers = asked
+    for psbt, end, *answers in story:
+        script.answers = answers
         if end is Disconnected:
             with pytest.raises(Disconnected):
                 await bridge.sign(device, psbt, VAULT)

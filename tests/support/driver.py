@@ -54,8 +54,8 @@ class Person:
         """Set, and ``do`` done before, when the driver tells this step."""
         heard, loop = asyncio.Event(), asyncio.get_running_loop()
 
-        def listen(told: str) -> None:
-            if told == step:
+        def listen(current: str) -> None:
+            if current == step:
                 do()
                 loop.call_soon_threadsafe(heard.set)
 

@@ -55,7 +55,7 @@ async def answering(answers, network=NETWORK):
         yield script, driver
 
 
-# A Ledger's answer, what is asked, and the outcome with its words.
+# A Ledger's answers, the call, and the outcome with its words.
 FAILURES = [
     # The connection ends.
     *(({FINGERPRINT: [Cut(MASTER[:cut])]}, READING, "disconnected", "") for cut in (0, 2, 4, 6, 9)),
@@ -81,9 +81,9 @@ FAILURES = [
 ]
 
 
-@pytest.mark.parametrize(("answers", "asked", "code", "words"), FAILURES)
-async def test_how_it_ends_and_no_person_is_asked_twice(answers, asked, code, words):
-    op, args = asked
+@pytest.mark.parametrize(("answers", "call", "code", "words"), FAILURES)
+async def test_how_it_ends_and_no_person_is_asked_twice(answers, call, code, words):
+    op, args = call
     async with answering(answers) as (script, driver):
         with fails_with(code, words):
             await driver.call(op, **args)
