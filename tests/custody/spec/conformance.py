@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tests.custody.spec.day import Day
-from tests.custody.spec.places import MAY_BE_ABSENT, PLACES
 from tests.custody.spec.reading import Call, Specification
 from tests.custody.spec.shapes import EACH, Document, Step, find, value_is
-from tests.custody.spec.told import METHODS, TOLD, Told
+from tests.custody.spec.told import MAY_BE_ABSENT, METHODS, PLACES, TOLD, Told
 
 
 @dataclass(frozen=True)

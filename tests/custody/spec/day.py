@@ -2,16 +2,17 @@
 specification names and with nothing else; and on which everything goes wrong once that it says may.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import httpx
 
 from custody.schemas.auth import REFRESH_COOKIE
-from tests.custody.spec.recording import Recorder
 from tests.support.accounts import Session, register, validate
 from tests.support.custody import SHOP, Desk, ok, open_desk
 from tests.support.onboarding import REQUEST
@@ -24,6 +25,35 @@ from tests.support.token_desk import BOB, TokenDesk
 
 API = "/api/v1/"
 CYCLE = {"cycle_period": "M", "cycle_day": 1}
+
+
+@dataclass(frozen=True)
+class Exchange:
+    method: str
+    path: str
+    sent: Mapping[str, Any]
+    status: int
+    answer: Any
+
+
+class Recorder:
+    """Records every answer that a client gets, by path without the query."""
+
+    def __init__(self, http: httpx.Client) -> None:
+        self._kept: list[Exchange] = []
+        http.event_hooks["response"].append(self._hear)
+
+    def answers(self, path: str) -> Iterator[Exchange]:
+        """Those with success."""
+        return (each for each in self._kept if each.path == path and each.status == 200)
+
+    def _hear(self, response: httpx.Response) -> None:
+        response.read()
+        asked = response.request
+        query = dict(parse_qsl(asked.url.query.decode()))
+        sent = query if asked.method == "GET" else json.loads(asked.content or b"{}")
+        body = response.json() if response.content else None
+        self._kept.append(Exchange(asked.method, asked.url.path, sent or {}, response.status_code, body))
 
 
 @dataclass
