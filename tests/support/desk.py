@@ -79,6 +79,12 @@ def reviewed(journal: Journal, psbt_id: str) -> ProposalReview:
     return review(snapshot, journal.review_context(snapshot))
 
 
+def refused_by(snapshot: Snapshot, context: ReviewContext | None = None) -> set[str]:
+    found = review(snapshot, context or review_context())
+    assert not found.allowed
+    return {verdict.name for verdict in found.refusals}
+
+
 def snapshot_of(psbt: Psbt | bytes, psbt_id: str = "p-1", **changes: object) -> Snapshot:
     """What an honest platform says about a PSBT, with ``changes``."""
     data = psbt if isinstance(psbt, bytes) else psbt.to_bytes()

@@ -250,10 +250,7 @@ class Lives(RuleBasedStateMachine):
         self.does(self.world.apps.shut_out(site))
         self.let_in.pop(site, None)
         self.requests = [one for one in self.requests if one.site != site]
-        self.tokens = [
-            replace(one, revoked=one.revoked or one.site == site) if one.site == site else one
-            for one in self.tokens
-        ]
+        self.tokens = [replace(one, revoked=one.revoked or one.site == site) for one in self.tokens]
 
     @rule(seconds=st.sampled_from([1, 30, 60, 119, 120, 3_600, 86_400]))
     def pass_time(self, seconds) -> None:

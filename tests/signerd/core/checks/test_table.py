@@ -35,7 +35,7 @@ from signerd.core.review import ProposalReview, review
 from signerd.core.rules.values import RULE_NAMES
 from signerd.core.states import State
 from signerd.core.values import Imported, Neighbour, ReviewContext, SigningLimits, Snapshot
-from tests.support.desk import NETWORK, VAULT, claim, make_pin, review_context, snapshot_of, spend
+from tests.support.desk import NETWORK, VAULT, claim, make_pin, refused_by, review_context, snapshot_of, spend
 from tests.support.payments import neighbour_of
 from tests.support.tokens import call, token_snapshot
 from tests.support.wallets import ALICE, BOB, MALLORY, fund, pay
@@ -199,12 +199,6 @@ def test_a_name_makes_no_command_of_what_it_says():
 
 def outcome(found: ProposalReview, name: str) -> Outcome | None:
     return next((verdict.outcome for verdict in found.verdicts if verdict.name == name), None)
-
-
-def refused_by(snapshot: Snapshot, context: ReviewContext | None = None) -> set[str]:
-    found = review(snapshot, context or review_context())
-    assert not found.allowed
-    return {verdict.name for verdict in found.refusals}
 
 
 def limits(**changes: object) -> ReviewContext:
