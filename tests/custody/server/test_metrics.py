@@ -120,13 +120,12 @@ def test_labels_are_words_of_our_own_tables(used: Desk) -> None:
     assert not [secret for secret in secrets if secret in text]
 
 
-class TestTheListener:
-    def test_is_loopbacks_alone(self) -> None:
-        with (
-            pytest.raises(CannotListen, match="metrics tell"),
-            serving_metrics(ListenAddress("0.0.0.0", 0), CollectorRegistry()),
-        ):
-            pytest.fail("it listens")
+def test_the_listener_of_metrics_is_loopbacks_alone(self) -> None:
+    with (
+        pytest.raises(CannotListen, match="metrics tell"),
+        serving_metrics(ListenAddress("0.0.0.0", 0), CollectorRegistry()),
+    ):
+        pytest.fail("it listens")
 
 
 def test_a_server_tells_of_its_process_where_it_is_asked_to(

@@ -217,27 +217,26 @@ class TestWhatCounts:
         assert problem["figures"]["used"] == used
 
 
-class TestLimit:
-    def test_a_refusal_carries_the_same_figures_and_unused_is_what_passes(self, tokens):
-        """Of a cycle's sum; a limit that the token cannot be divided into lets through what is below it."""
-        for decimals, limit in ((0, "500.9"), (2, "5.00999999"), (18, "0.5")):
-            tokens.desk.limit("21000000", per_cycle=False)
-            supply = str(MAX_TOKEN_AMOUNT)
-            made_anew = {"ticker": f"GOLD{decimals}", "total_supply": supply, "max_supply": supply}
-            uid = tokens.started(decimals_num=decimals, **made_anew)
-            tokens.desk.limit("21000000")
-            ok(tokens.call(uid, "transfer", BOB, 400))
-            tokens.desk.limit(limit)
-            bound_cycle(tokens.desk)
-            *_, shown = assets(tokens)
-            left = int(shown["Unused"].replace(".", ""))
-            problem = refused(tokens.call(uid, "transfer", BOB, left + 1), 403, "VAULT_LIMIT_EXCEEDED")
-            assert problem["figures"] == {
-                "limit": shown["Limit"],
-                "used": shown["Used"],
-                "requested": in_tokens(left + 1, decimals),
-                "next_reset": shown["NextReset"],
-            }
-            ok(tokens.call(uid, "transfer", BOB, left))
-            *_, shown = assets(tokens)
-            assert (shown["Used"], int(shown["Unused"].replace(".", ""))) == (shown["Limit"], 0)
+def test_a_refusal_carries_the_same_figures_and_unused_is_what_passes(tokens):
+    """Of a cycle's sum; a limit that the token cannot be divided into lets through what is below it."""
+    for decimals, limit in ((0, "500.9"), (2, "5.00999999"), (18, "0.5")):
+        tokens.desk.limit("21000000", per_cycle=False)
+        supply = str(MAX_TOKEN_AMOUNT)
+        made_anew = {"ticker": f"GOLD{decimals}", "total_supply": supply, "max_supply": supply}
+        uid = tokens.started(decimals_num=decimals, **made_anew)
+        tokens.desk.limit("21000000")
+        ok(tokens.call(uid, "transfer", BOB, 400))
+        tokens.desk.limit(limit)
+        bound_cycle(tokens.desk)
+        *_, shown = assets(tokens)
+        left = int(shown["Unused"].replace(".", ""))
+        problem = refused(tokens.call(uid, "transfer", BOB, left + 1), 403, "VAULT_LIMIT_EXCEEDED")
+        assert problem["figures"] == {
+            "limit": shown["Limit"],
+            "used": shown["Used"],
+            "requested": in_tokens(left + 1, decimals),
+            "next_reset": shown["NextReset"],
+        }
+        ok(tokens.call(uid, "transfer", BOB, left))
+        *_, shown = assets(tokens)
+        assert (shown["Used"], int(shown["Unused"].replace(".", ""))) == (shown["Limit"], 0)

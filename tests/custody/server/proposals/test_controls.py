@@ -113,55 +113,53 @@ class TestAddressBook:
         ok(tokens.call(uid, "transfer", SHOP, 1))
 
 
-class TestMakers:
-    def test_p55_a_maker_approves_neither_their_proposal_nor_a_version_of_it(self, desk):
-        """Alice proposes; the administrator bumps it; Alice approves neither."""
-        desk.deposit(500_000)
-        desk.bind(maker_may_approve=False)
-        grant(desk, "Signer", PermissionName.MANAGE_WORKSPACE.value)
-        desk.limit_role("10", role_id=SIGNER_ROLE)
-        first = made(by_alice(desk, "create-psbt", SHOP))
-        refused(desk.submit("alice", first, desk.signed("alice", first)), 403, "NOT_A_SIGNER")
-        second = made(bump(desk, first, fee_rate="9"))
-        refused(desk.submit("alice", second, desk.signed("alice", second)), 403, "NOT_A_SIGNER")
-        desk.approve("bob", second)
-        assert desk.approve("carol", second)["status"] == "SIGNED"
+def test_p55_a_maker_approves_neither_their_proposal_nor_a_version_of_it(desk):
+    """Alice proposes; the administrator bumps it; Alice approves neither."""
+    desk.deposit(500_000)
+    desk.bind(maker_may_approve=False)
+    grant(desk, "Signer", PermissionName.MANAGE_WORKSPACE.value)
+    desk.limit_role("10", role_id=SIGNER_ROLE)
+    first = made(by_alice(desk, "create-psbt", SHOP))
+    refused(desk.submit("alice", first, desk.signed("alice", first)), 403, "NOT_A_SIGNER")
+    second = made(bump(desk, first, fee_rate="9"))
+    refused(desk.submit("alice", second, desk.signed("alice", second)), 403, "NOT_A_SIGNER")
+    desk.approve("bob", second)
+    assert desk.approve("carol", second)["status"] == "SIGNED"
 
 
-class TestWhoCanStillSign:
-    """P105: what no living key can complete is refused, and locks no coin."""
-
-    @pytest.mark.parametrize("maker_may_approve", [True, False])
-    @pytest.mark.parametrize("inside", [True, False])
-    def test_p105_what_is_accepted_is_what_its_signers_can_complete(self, desk, maker_may_approve, inside):
-        """The oracle: a payment proposed in good times, which everybody who still may signs for real."""
-        address = ok(desk.create_vault("Reserve"))["address"] if inside else SHOP
-        grant(desk, "Signer", PermissionName.MANAGE_WORKSPACE.value)
-        silent = add_role(desk.world, "Silent", {PermissionName.MANAGE_WORKSPACE})
-        for role_id in (SIGNER_ROLE, silent):
-            desk.limit_role("10", role_id=role_id)
-        desk.bind(maker_may_approve=maker_may_approve)
-        cases = list(combinations_with_replacement(["active", "superseded", "lost", "silent"], 3))
-        desk.deposit(*[50_000 for _ in range(2 * len(cases) + 2)])
-        for states in cases:
-            set_states(desk, dict.fromkeys(SIGNERS, "active"), silent)
-            earlier = made(by_alice(desk, "create-psbt", address))
-            signed = {name: desk.signed(name, earlier) for name in SIGNERS}
-            set_states(desk, dict(zip(SIGNERS, states, strict=True)), silent)
-            locked = len(desk.rows(CoinLockRow))
-            answers = [by_alice(desk, path, address) for path in ("preview-psbt", "create-psbt")]
-            (shown,) = (each for each in desk.wallets() if each["id"] == desk.vault["id"])
-            assert shown["lacks_signers"] == (states.count("active") < shown["m"])
-            for name in SIGNERS:
-                desk.submit(name, earlier, signed[name])
-            can = desk.proposal(earlier)["status"] == "SIGNED"
-            assert [answer.status_code for answer in answers] == [200 if can else 409] * 2, states
-            assert len(desk.rows(CoinLockRow)) - locked == can
-            if not can:
-                told = answers[0].json()["detail"]
-                assert told.startswith("2 signers of the vault Treasury have to sign this, and ")
-                for state, words in WHY.items():
-                    assert (f"{words} ({states.count(state)})" in told) == (state in states)
+@pytest.mark.parametrize("maker_may_approve", [True, False])
+@pytest.mark.parametrize("inside", [True, False])
+def test_p105_what_is_accepted_is_what_its_signers_can_complete(desk, maker_may_approve, inside):
+    """What no living key can complete is refused, and locks no coin. The oracle: a payment proposed in good
+    times, which everybody who still may signs for real.
+    """
+    address = ok(desk.create_vault("Reserve"))["address"] if inside else SHOP
+    grant(desk, "Signer", PermissionName.MANAGE_WORKSPACE.value)
+    silent = add_role(desk.world, "Silent", {PermissionName.MANAGE_WORKSPACE})
+    for role_id in (SIGNER_ROLE, silent):
+        desk.limit_role("10", role_id=role_id)
+    desk.bind(maker_may_approve=maker_may_approve)
+    cases = list(combinations_with_replacement(["active", "superseded", "lost", "silent"], 3))
+    desk.deposit(*[50_000 for _ in range(2 * len(cases) + 2)])
+    for states in cases:
+        set_states(desk, dict.fromkeys(SIGNERS, "active"), silent)
+        earlier = made(by_alice(desk, "create-psbt", address))
+        signed = {name: desk.signed(name, earlier) for name in SIGNERS}
+        set_states(desk, dict(zip(SIGNERS, states, strict=True)), silent)
+        locked = len(desk.rows(CoinLockRow))
+        answers = [by_alice(desk, path, address) for path in ("preview-psbt", "create-psbt")]
+        (shown,) = (each for each in desk.wallets() if each["id"] == desk.vault["id"])
+        assert shown["lacks_signers"] == (states.count("active") < shown["m"])
+        for name in SIGNERS:
+            desk.submit(name, earlier, signed[name])
+        can = desk.proposal(earlier)["status"] == "SIGNED"
+        assert [answer.status_code for answer in answers] == [200 if can else 409] * 2, states
+        assert len(desk.rows(CoinLockRow)) - locked == can
+        if not can:
+            told = answers[0].json()["detail"]
+            assert told.startswith("2 signers of the vault Treasury have to sign this, and ")
+            for state, words in WHY.items():
+                assert (f"{words} ({states.count(state)})" in told) == (state in states)
 
 
 WHY = {

@@ -102,22 +102,19 @@ class TestRefused:
         ok(desk.propose(100_000, fee_rate="1"))
 
 
-class TestEverything:
-    """All that can be sent, less the fee."""
-
-    def test_only_one_recipient_alone_and_what_others_hold_and_what_is_unconfirmed_stays(self, funded):
-        link = f"bitcoin:{SHOP}?amount=0.001"
-        unread = (SHOP, f"bitcoin:{SHOP}", f"bitcoin:{SHOP}?amt=0.001")
-        for recipients in ([SHOP, CAFE], [link, CAFE], *([text] for text in unread)):
-            problem = refused(funded.propose(recipients=recipients, amounts_sats=None), 422, "VALIDATION")
-            for way in ("amounts_sats", "payment link", "sweep: true"):
-                assert way in problem["errors"][0]["detail"]
-        held = len(Psbt.parse(ok(funded.propose(1_000))["psbt_base64"]).inputs)
-        funded.deposit(50_000, blocks=0)
-        everything = ok(funded.sweep(op_return="moved"))
-        assert held + len(Psbt.parse(everything["psbt_base64"]).inputs) == 3
-        record = funded.proposal(everything["psbt_id"])
-        assert record["op_return"] == "0x" + b"moved".hex(), "data may go with it"
+def test_a_sweep_has_one_recipient_alone_and_what_others_hold_and_what_is_unconfirmed_stays(funded):
+    link = f"bitcoin:{SHOP}?amount=0.001"
+    unread = (SHOP, f"bitcoin:{SHOP}", f"bitcoin:{SHOP}?amt=0.001")
+    for recipients in ([SHOP, CAFE], [link, CAFE], *([text] for text in unread)):
+        problem = refused(funded.propose(recipients=recipients, amounts_sats=None), 422, "VALIDATION")
+        for way in ("amounts_sats", "payment link", "sweep: true"):
+            assert way in problem["errors"][0]["detail"]
+    held = len(Psbt.parse(ok(funded.propose(1_000))["psbt_base64"]).inputs)
+    funded.deposit(50_000, blocks=0)
+    everything = ok(funded.sweep(op_return="moved"))
+    assert held + len(Psbt.parse(everything["psbt_base64"]).inputs) == 3
+    record = funded.proposal(everything["psbt_id"])
+    assert record["op_return"] == "0x" + b"moved".hex(), "data may go with it"
 
 
 def test_p16_the_database_itself_refuses_a_second_lock(funded):

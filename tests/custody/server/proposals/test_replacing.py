@@ -153,46 +153,42 @@ class TestABump:
         assert status(desk, first, onward, back) == ["INVALIDATED", "INVALIDATED", "CONFIRMED"]
 
 
-class TestTheDaemonLetsItThrough:
-    """What a signer's own machine compares: both transactions' bytes, and nothing that we say (S6, S11)."""
-
-    def test_a_bump_after_one_that_ended_outbids_that_one_too(self, funded, first):
-        """Its signatures may be out, and a daemon does not trust the platform when it
-        says that a proposal ended.
-        """
-        second = made(bump(funded, first, fee_rate="9"))
-        funded.approve("alice", second)
-        funded.reject(second)
-        assert set(funded.locks()) == funded.coins(first), "a family's coins stay while a member lives"
-        refused(bump(funded, first, fee_rate="5"), 422, "VALIDATION")
-        third = made(bump(funded, first, priority="low"))
-        assert funded.proposal(third)["fee_sats"] > funded.proposal(second)["fee_sats"]
-        assert lets_through(funded, third, [first, second])
+def test_a_bump_after_one_that_ended_outbids_that_one_too(funded, first):
+    """Its signatures may be out, and a daemon does not trust the platform when it
+    says that a proposal ended.
+    """
+    second = made(bump(funded, first, fee_rate="9"))
+    funded.approve("alice", second)
+    funded.reject(second)
+    assert set(funded.locks()) == funded.coins(first), "a family's coins stay while a member lives"
+    refused(bump(funded, first, fee_rate="5"), 422, "VALIDATION")
+    third = made(bump(funded, first, priority="low"))
+    assert funded.proposal(third)["fee_sats"] > funded.proposal(second)["fee_sats"]
+    assert lets_through(funded, third, [first, second])
 
 
-class TestASelfSpend:
-    def test_pays_everything_back_and_counts_for_its_fee_alone_and_the_family_once(self, funded, first):
-        before = used(funded)
-        finished(funded, first)
-        for changes in ({"recipients": [SHOP], "amounts_sats": [1_000]}, {"op_return": "x"}):
-            refused(take_back(funded, first, **changes), 422, "VALIDATION")
-        refused(funded.propose(1_000, cancels_psbt_id=first), 422, "VALIDATION")
-        back = made(take_back(funded, first, fee_rate="5"))
-        assert used(funded) == before
-        assert lets_through(funded, back, [first])
-        shown = funded.proposal(back)
-        assert (shown["recipients"], shown["amounts_sats"], shown["op_return"]) == ([], [], None)
-        assert shown["description"] == f"Takes proposal {first} back.", "it is not the rent"
-        again = made(bump(funded, back, fee_rate="9"))
-        assert lets_through(funded, again, [first, back])
-        ok(cancel(funded, again))
-        finished(funded, back)
-        funded.mine()
-        assert status(funded, first, back) == ["INVALIDATED", "CONFIRMED"]
-        record = funded.proposal(first)
-        assert record["failure_code"] == "other-version-confirmed"
-        assert back in record["failure_reason"]
-        assert used(funded) == shown["fee_sats"]
+def test_a_self_spend_pays_everything_back_and_counts_for_its_fee_alone_and_the_family_once(funded, first):
+    before = used(funded)
+    finished(funded, first)
+    for changes in ({"recipients": [SHOP], "amounts_sats": [1_000]}, {"op_return": "x"}):
+        refused(take_back(funded, first, **changes), 422, "VALIDATION")
+    refused(funded.propose(1_000, cancels_psbt_id=first), 422, "VALIDATION")
+    back = made(take_back(funded, first, fee_rate="5"))
+    assert used(funded) == before
+    assert lets_through(funded, back, [first])
+    shown = funded.proposal(back)
+    assert (shown["recipients"], shown["amounts_sats"], shown["op_return"]) == ([], [], None)
+    assert shown["description"] == f"Takes proposal {first} back.", "it is not the rent"
+    again = made(bump(funded, back, fee_rate="9"))
+    assert lets_through(funded, again, [first, back])
+    ok(cancel(funded, again))
+    finished(funded, back)
+    funded.mine()
+    assert status(funded, first, back) == ["INVALIDATED", "CONFIRMED"]
+    record = funded.proposal(first)
+    assert record["failure_code"] == "other-version-confirmed"
+    assert back in record["failure_reason"]
+    assert used(funded) == shown["fee_sats"]
 
 
 class TestSigningOlderVersions:
