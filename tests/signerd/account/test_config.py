@@ -162,11 +162,7 @@ def test_a_named_file_that_is_gone_is_not_no_rules(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "what"),
-    [
-        (b"\xff\xfe", "not text"),
-        (b"#" * (MAX_CONFIG_BYTES + 1), "large"),
-        ("[refuse]\nx = 1\n", "line 2"),
-    ],
+    [(b"\xff\xfe", "not text"), (b"#" * (MAX_CONFIG_BYTES + 1), "large"), ("[refuse]\nx = 1\n", "line 2")],
 )
 def test_what_is_no_rules_file_is_refused(tmp_path: Path, content: bytes | str, what: str) -> None:
     path = write_rules(tmp_path / "rules.toml", content)

@@ -20,12 +20,7 @@ from signerd.core.states import State
 from signerd.core.values import Pin, VaultClaim
 from signerd.daemon import vaults
 from signerd.daemon.service import Daemon
-from signerd.errors import (
-    AccountReused,
-    NoSuchDevice,
-    VaultDiffers,
-    WrongCode,
-)
+from signerd.errors import AccountReused, NoSuchDevice, VaultDiffers, WrongCode
 from signerd.journal import Journal
 from signerd.journal.keys_and_vaults import AtDevice
 from tests.support.daemons import daemon_at, notices, some_rounds, told, until_state

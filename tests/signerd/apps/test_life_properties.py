@@ -216,13 +216,7 @@ class Lives(RuleBasedStateMachine):
         token = Token(collected.app_id, collected.token, request.name, request.site, request.granted, expires)
         self.tokens.append(token)
 
-    @rule(
-        name=NAMES,
-        site=st.sampled_from(SITES),
-        rights=RIGHTS,
-        left=RIGHTS,
-        days=st.integers(1, 3),
-    )
+    @rule(name=NAMES, site=st.sampled_from(SITES), rights=RIGHTS, left=RIGHTS, days=st.integers(1, 3))
     def pair(self, name, site, rights, left, days) -> None:
         """All of it at once: by single steps alone a token would be rare."""
         if site is not None:

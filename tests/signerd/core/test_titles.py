@@ -75,11 +75,7 @@ THREE = spend_of((1,), (("shop", 5_000), ("other", 6_000), ("third", 7_000), ("s
             ACME,
             "Publish 5 bytes of data, and pay nobody",
         ),
-        (
-            bumped(spend_of((1,), SHOP, 2_000)),
-            ACME,
-            "Pay 0.0005 BTC to Acme, at a higher fee than 8bdd1234",
-        ),
+        (bumped(spend_of((1,), SHOP, 2_000)), ACME, "Pay 0.0005 BTC to Acme, at a higher fee than 8bdd1234"),
         (bumped(spend_of((1,), (), 2_000)), ACME, "Take 8bdd1234 back: 0.00098 BTC return"),
         # It says that it replaces, and stops nothing: the check refuses it, and no title repeats it.
         (bumped(spend_of((2,), (), 2_000)), ACME, "Pay nobody: 0.00098 BTC stay in the vault"),

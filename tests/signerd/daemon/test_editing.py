@@ -159,10 +159,7 @@ ALWAYS = Condition(RuleKind.ALWAYS)
 
 
 def test_one_vaults_rule_does_not_stand_for_that_of_all():
-    of_all, of_one = (
-        Rule(Action.REFUSE, ALWAYS),
-        Rule(Action.REFUSE, ALWAYS, "v-1", frozenset({"C"})),
-    )
+    of_all, of_one = (Rule(Action.REFUSE, ALWAYS), Rule(Action.REFUSE, ALWAYS, "v-1", frozenset({"C"})))
     assert looser_rules(Rules((of_all,)), Rules((of_one,)), NETWORK)
     assert not looser_rules(Rules((of_one,)), Rules((of_all,)), NETWORK)
     other = replace(of_one, codes=frozenset({"D"}))

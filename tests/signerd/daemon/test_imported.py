@@ -9,15 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from multisig import (
-    ChangeTo,
-    Policy,
-    Psbt,
-    ReceivedPsbt,
-    build_psbt,
-    sats,
-    verify_signatures,
-)
+from multisig import ChangeTo, Policy, Psbt, ReceivedPsbt, build_psbt, sats, verify_signatures
 from signerd.callers import GRANTABLE, TERMINAL, CallerKind, LoopbackCaller
 from signerd.core.audit import Note
 from signerd.core.checks.case import hold

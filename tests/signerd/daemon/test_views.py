@@ -20,11 +20,7 @@ from signerd.core.values import Record
 from signerd.daemon import views
 from signerd.daemon.imported import Reviews
 from signerd.daemon.proposal_views import proposal_line, proposal_view
-from signerd.daemon.views import (
-    ADVICE,
-    device_view,
-    vault_view,
-)
+from signerd.daemon.views import ADVICE, device_view, vault_view
 from tests.multisig.tokens.samples import PAYLOADS
 from tests.signerd.journal.test_journal import prepared
 from tests.support.command import is_tame

@@ -230,9 +230,7 @@ def _address(psbt: Psbt) -> str:
 
 
 SETTINGS = settings(
-    max_examples=examples(12),
-    stateful_step_count=25,
-    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=examples(12), stateful_step_count=25, suppress_health_check=[HealthCheck.too_slow]
 )
 
 

@@ -103,10 +103,7 @@ def _asks(row, mode: GenerationMode, callers: Callers, count: int):
     def decorate(inner):
         return seed(1)(
             settings(
-                max_examples=count,
-                derandomize=True,
-                database=None,
-                suppress_health_check=list(HealthCheck),
+                max_examples=count, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
             )(given(case=operation.as_strategy(generation_mode=mode))(inner))
         )
 

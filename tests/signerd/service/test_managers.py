@@ -29,13 +29,7 @@ def text(service, name) -> str:
     return content.decode()
 
 
-@pytest.mark.parametrize(
-    ("word", "written"),
-    [
-        ("$HOME", "$$HOME"),
-        ('a"b\\', '"a\\"b\\\\"'),
-    ],
-)
+@pytest.mark.parametrize(("word", "written"), [("$HOME", "$$HOME"), ('a"b\\', '"a\\"b\\\\"')])
 def test_a_word_of_a_command_means_itself_to_systemd(word, written):
     assert systemd.quoted(word) == written
 

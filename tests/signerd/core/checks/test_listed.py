@@ -96,11 +96,7 @@ def test_an_address_that_this_machine_knows_has_its_name() -> None:
     token = listing(home, other, FRIEND)
     payroll = f"your pinned vault 'Payroll' ({OTHER.vault.verification_code[:4]})"
     names = {one.address: one.name for one in shown(judged(token)).listed}
-    assert names == {
-        address(home): "this vault itself",
-        address(other): payroll,
-        address(FRIEND): None,
-    }
+    assert names == {address(home): "this vault itself", address(other): payroll, address(FRIEND): None}
     found = judged(token)
     for words in (f"{address(home)} (this vault itself)", f"{address(other)} ({payroll})"):
         assert words in verdict(found).sentence

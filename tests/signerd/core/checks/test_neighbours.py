@@ -70,10 +70,7 @@ def test_s6_a_bump_that_another_one_outbids_or_whose_new_coin_is_spent_is_held()
 
 @pytest.mark.parametrize(
     ("state", "words"),
-    [
-        (State.SIGNING, "Your device is asked to sign p-1"),
-        (State.BROADCAST, "The others completed p-1"),
-    ],
+    [(State.SIGNING, "Your device is asked to sign p-1"), (State.BROADCAST, "The others completed p-1")],
 )
 def test_s6_what_this_machine_did_not_sign_is_not_said_to_be_signed(state: State, words: str) -> None:
     first = neighbour_of(shop((1,)), state, signed=False)

@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 from multisig import CHANGE, RECEIVE, ChangeTo, Network, Psbt, TxOut, build_psbt, inspect, sats
 from multisig.transaction import LOCKTIME_THRESHOLD, SEQUENCE_FINAL
 from signerd.core.checks.case import Outcome, Verdict
-from signerd.core.checks.locks import (
-    BLOCKS_AHEAD,
-    CHAIN_RATES,
-    HIGHEST_REGTEST,
-    ChainRate,
-)
+from signerd.core.checks.locks import BLOCKS_AHEAD, CHAIN_RATES, HIGHEST_REGTEST, ChainRate
 from signerd.core.checks.payments import RECEIVE_ADDRESSES
 from signerd.core.places import GAP, NEW_CHAIN, NEW_POLICY, is_near, joined, merged, policy_code, used_by
 from signerd.core.review import review
@@ -34,13 +29,7 @@ from tests.support.desk import (
     review_context,
     snapshot_of,
 )
-from tests.support.payments import (
-    PROFILE,
-    forward_of,
-    forward_psbt,
-    neighbour_of,
-    with_profile,
-)
+from tests.support.payments import PROFILE, forward_of, forward_psbt, neighbour_of, with_profile
 from tests.support.wallets import fund, make_vault, pay
 
 CODE = policy_code(VAULT)

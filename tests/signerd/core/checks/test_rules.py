@@ -44,12 +44,7 @@ def said_by(rule: Rule, **changes: object) -> Verdict:
 
 
 def spent(amount: int, quorum: str | None = CODE) -> Spent:
-    return Spent(
-        f"signed-{amount}",
-        quorum,
-        amount,
-        frozenset({OutPoint("11" * 32, amount)}),
-    )
+    return Spent(f"signed-{amount}", quorum, amount, frozenset({OutPoint("11" * 32, amount)}))
 
 
 MET = {

@@ -9,15 +9,7 @@ from dataclasses import replace
 import pytest
 
 from custody.common.pages.figures import sentence
-from multisig import (
-    ChangeTo,
-    FeeRate,
-    FindingCode,
-    Psbt,
-    Vault,
-    build_psbt,
-    sats,
-)
+from multisig import ChangeTo, FeeRate, FindingCode, Psbt, Vault, build_psbt, sats
 from signerd.core.checks.case import Outcome, Verdict, allow, hold, refuse, warn
 from signerd.core.checks.table import (
     CHECKS,
