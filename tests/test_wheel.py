@@ -5,7 +5,6 @@ builds of one commit give the same bytes.
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tarfile
 import venv
@@ -15,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+
+from tests.support.processes import ended, said
 
 pytestmark = pytest.mark.slow("builds the package three times")
 
@@ -38,12 +39,8 @@ print(json.dumps([len(own), foreign]))
 
 def build(checkout: Path, folder: Path, *targets: str) -> dict[str, Path]:
     """What hatchling makes of a checkout, by the last letters of each file's name."""
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", *(f"-t{target}" for target in targets), "-d", folder],
-        cwd=checkout,
-        check=True,
-        capture_output=True,
-    )
+    targets = tuple(f"-t{target}" for target in targets)
+    said([sys.executable, "-m", "hatchling", "build", *targets, "-d", folder], cwd=checkout)
     return {file.suffix: file for file in folder.iterdir()}
 
 
@@ -85,7 +82,7 @@ def test_two_clones_give_the_same_bytes(tmp_path):
         old = os.umask(mask)
         try:
             clone = tmp_path / name
-            subprocess.run(["git", "clone", "-q", "--shared", ROOT, clone], check=True, capture_output=True)
+            said(["git", "clone", "-q", "--shared", ROOT, clone])
             made.append(build(clone, tmp_path / f"{name}-built", "wheel", "sdist"))
         finally:
             os.umask(old)
@@ -99,14 +96,8 @@ def test_two_clones_give_the_same_bytes(tmp_path):
 def test_no_module_of_the_wheel_imports_anything_of_the_checkout(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
-    ended = subprocess.run(
-        [sys.executable, "-I", "-c", _IMPORT_ALL, tmp_path, ROOT, *PACKAGES],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    modules, foreign = json.loads(ended.stdout)
+    command = [sys.executable, "-I", "-c", _IMPORT_ALL, tmp_path, ROOT, *PACKAGES]
+    modules, foreign = json.loads(said(command, cwd=tmp_path))
     assert modules > 500
     assert foreign == []
 
@@ -166,7 +157,7 @@ asyncio.run(look())
 def test_without_hwi_the_line_that_brings_it_is_named(wheel, tmp_path):
     bare = interpreter(tmp_path / "installed", wheel)
     for asked in (("-c", _LOOK), ("-m", "signerd", "--state", str(tmp_path / "state"), "doctor")):
-        ended = subprocess.run([bare, "-I", *asked], capture_output=True, text=True, timeout=300, check=False)
-        said = " ".join(ended.stdout.split())
-        assert f"uv pip install --python {bare}" in said, ended.stdout + ended.stderr
-        assert "hwi==3.2.0" in said
+        done = ended([bare, "-I", *asked])
+        words = " ".join(done.stdout.split())
+        assert f"uv pip install --python {bare}" in words, done.stdout + done.stderr
+        assert "hwi==3.2.0" in words

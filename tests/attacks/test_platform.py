@@ -2,7 +2,6 @@
 no column holds, bodies that grow while they are read; and that all else goes on.
 """
 
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +17,7 @@ from tests.support.desk import snapshot_of, spend
 from tests.support.examples import drawn
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
+from tests.support.processes import said
 
 HONEST = snapshot_of(spend())
 
@@ -107,7 +107,6 @@ BODIES = {
 def test_f_an_answer_that_grows_is_refused_in_bounded_memory(body: str, shell: str) -> None:
     rule, size, outcome = BODIES[body]
     command = [sys.executable, "-m", "tests.support.bomb", rule, str(size), shell]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
-    error, megabytes = done.stdout.split()
+    error, megabytes = said(command, seconds=240).split()
     assert error == outcome
     assert int(megabytes) < MOST_MEGABYTES

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import subprocess
 import sys
 import threading
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from firmware_bridge.protocol import (
     WorkerCall,
 )
 from firmware_bridge.worker import Server
+from tests.support.processes import ended, said
 
 
 class Client:
@@ -214,15 +214,7 @@ def test_nothing_is_imported_from_the_folder_that_the_program_is_in(tmp_path):
     program.write_text(START)
     # Where `tests.support` is found; the tests themselves find it by the folder they are started in.
     root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, str(program)],
-        cwd=here,
-        env=os.environ | {"PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = ended([sys.executable, program], cwd=here, env=os.environ | {"PYTHONPATH": str(root)})
     assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
     assert "somebody else" not in done.stderr
 
@@ -237,5 +229,4 @@ def test_nothing_is_imported_from_the_folder_that_the_program_is_in(tmp_path):
 )
 def test_the_caller_never_imports_hwi(module, never):
     program = f"import sys, {module}; print([name for name in {never.split()} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert said([sys.executable, "-c", program]) == "[]\n"

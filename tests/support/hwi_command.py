@@ -4,12 +4,13 @@ lists of arguments and runs each.
 
 import ctypes
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 
 import libusb_package
 import usb1
+
+from tests.support.processes import ended
 
 # What each command is given.
 HERE = ("--emulators", "--chain", "test")
@@ -18,7 +19,7 @@ HERE = ("--emulators", "--chain", "test")
 def each_of(commands: Sequence[Sequence[str]]) -> list:
     """The answers of the commands, run in turn in one process, which saves most of the time."""
     command = [sys.executable, "-m", "tests.support.hwi_command", json.dumps(commands)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = ended(command)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     if len(answers) != len(commands):
         raise AssertionError(f"hwi answered {len(answers)} of {len(commands)}: {done.stderr}")

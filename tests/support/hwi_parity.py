@@ -7,7 +7,6 @@ HWI runs first; then the daemon holds the device alone.
 import asyncio
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from contextlib import asynccontextmanager
@@ -25,6 +24,7 @@ from tests.support.daemons import daemon_at, make_config, unhurried_sleep
 from tests.support.fake_platform import FakePlatform
 from tests.support.hwi_command import each_of
 from tests.support.namespace import raise_loopback
+from tests.support.processes import ended
 from tests.support.real_signer import ready
 from tests.support.virtual import holder, seed
 from tests.support.wallets import make_spend
@@ -72,21 +72,9 @@ def arguments_of(name):
 
 def ours(state):
     def program(*arguments):
-        command = [
-            sys.executable,
-            "-m",
-            "signerd.hwi",
-            "--emulators",
-            "--chain",
-            "test",
-            "--wait",
-            "60",
-            *arguments,
-        ]
+        given = ("--emulators", "--chain", "test", "--wait", "60", *arguments)
         environment = {**os.environ, "SIGNERD_STATE": str(state)}
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=600, check=False
-        )
+        done = ended([sys.executable, "-m", "signerd.hwi", *given], seconds=600, env=environment)
         if done.returncode or len(done.stdout.splitlines()) != 1:
             raise AssertionError((arguments, done.returncode, done.stdout, done.stderr))
         return json.loads(done.stdout)

@@ -2,13 +2,13 @@
 
 import json
 import socket
-import subprocess
 import sys
 
 import pytest
 
 from firmware_bridge import Endpoint, confinement
 from firmware_bridge.confinement import Socket, sockets, tcp_ports
+from tests.support.processes import said
 
 needs_kernel = pytest.mark.skipif(
     not (confinement.available().landlock and confinement.available().seccomp),
@@ -31,13 +31,8 @@ def outcome(attempt):
 
 def alone(script, *args):
     """Runs the script in a process of its own; returns its `told`."""
-    told = subprocess.run(
-        [sys.executable, "-c", f"{_START}\n{script}\nprint(json.dumps(told))", *map(str, args)],
-        stdout=subprocess.PIPE,
-        check=True,
-        timeout=_PATIENCE,
-    )
-    return json.loads(told.stdout)
+    program = f"{_START}\n{script}\nprint(json.dumps(told))"
+    return json.loads(said([sys.executable, "-c", program, *map(str, args)], seconds=_PATIENCE))
 
 
 @pytest.mark.parametrize(
