@@ -55,9 +55,13 @@ class Player:
                 pass
 
 
-def send(channel, **message):
+def framed(**message):
     body = json.dumps(message).encode()
-    channel.sendall(len(body).to_bytes(HEADER_SIZE, "big") + body)
+    return len(body).to_bytes(HEADER_SIZE, "big") + body
+
+
+def send(channel, **message):
+    channel.sendall(framed(**message))
 
 
 def heard(channel):
@@ -71,7 +75,7 @@ def saying(*messages):
     def says(channel):
         heard(channel)
         for message in messages:
-            send(channel, **message)
+            channel.sendall(message if isinstance(message, bytes) else framed(**message))
 
     return says
 
@@ -104,6 +108,11 @@ async def lane_to(says, **deadlines):
         {"type": "ask", "id": 1, "number": "1", "question": "pin"},
         {"type": "hello", "pid": 1, "preloaded": True},
         {"type": "request", "id": 1, "op": "sign"},
+        # The answer to a question that was not asked.
+        {"type": "done", "id": 999, "value": "gotcha"},
+        b"\x00\x00\x00\x05hello",
+        # More bytes are announced than the reader accepts.
+        b"\xff\xff\xff\xff",
     ],
 )
 async def test_a_message_of_the_wrong_kind_ends_the_worker_and_is_an_outcome(message):

@@ -7,10 +7,9 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
-from firmware_bridge.protocol import DriverHost, Hello, OperationDone, Question, WorkerCall, encode
+from firmware_bridge.protocol import DriverHost, Question, WorkerCall
 from firmware_bridge.worker import Server, silence
 
 
@@ -76,18 +75,3 @@ def scripted(channel: socket.socket, _endpoint: str, _network: str) -> None:
 def mute(channel: socket.socket, _endpoint: str, _network: str) -> None:
     """Never says hello."""
     channel.recv(1)
-
-
-def _saying(said: bytes, channel: socket.socket, _endpoint: str, _network: str) -> None:
-    """Says hello, and this once it is asked."""
-    channel.sendall(encode(Hello(os.getpid(), preloaded=True)))
-    channel.recv(1)
-    channel.sendall(said)
-    channel.recv(1 << 20)
-
-
-babbling = partial(_saying, b"\x00\x00\x00\x05hello")
-# More bytes are announced than the reader accepts.
-flooding = partial(_saying, b"\xff\xff\xff\xff")
-# The answer to a question that was not asked.
-answering_another = partial(_saying, encode(OperationDone(999, "gotcha")))
