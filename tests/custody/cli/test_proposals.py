@@ -50,7 +50,7 @@ def test_a_member_is_removed_after_confirmation(desk, service):
 
 
 def change(desk, what):
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         db.execute(what)
 
 

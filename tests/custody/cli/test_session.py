@@ -153,7 +153,7 @@ def test_p69_a_program_has_its_secret_and_needs_no_session(desk, custody, tmp_pa
     file.write_text(ok(issue(admin, account_id))["secret"] + "\n")
     file.chmod(0o600)
     env = {"CUSTODY_PLATFORM": PLATFORM, "CUSTODY_SECRET_FILE": str(file)}
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         tries = {"kind": "sign-in-anywhere", "subject_hash": sha256(ADMIN.encode()).digest()}
         now = desk.world.clock()
         db.add_all(AttemptRow(**tries, tried_at=now) for _ in range(LOGIN_FAILURES_ANYWHERE))
@@ -167,7 +167,7 @@ def test_p69_a_program_has_its_secret_and_needs_no_session(desk, custody, tmp_pa
     ok(revoke(admin, account_id))
     ended = custody("vault", "list", env=env)
     assert (ended.exit_code, "refuses this secret" in ended.stderr) == (Exit.SIGNED_OUT, True)
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         db.execute(delete(AttemptRow))
 
 

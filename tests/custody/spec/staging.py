@@ -57,7 +57,7 @@ class Stage:
     def gives(self, permissions: frozenset[PermissionName]) -> None:
         """The tester is a member with these, whatever happened before."""
         place = {"workspace_id": 1, "role_id": self.role_id, "created_at": self.desk.world.clock()}
-        with self.desk.world.platform.services.store.write() as db:
+        with self.desk.store.write() as db:
             db.execute(delete(MembershipRow).where(MembershipRow.user_id == self.tester_id))
             db.add(MembershipRow(user_id=self.tester_id, **place))
             db.execute(delete(RolePermissionRow).where(RolePermissionRow.role_id == self.role_id))
@@ -104,7 +104,7 @@ class Stage:
         use it on them.
         """
         number = next(self._numbers)
-        with self.desk.world.platform.services.store.write() as db:
+        with self.desk.store.write() as db:
             nothing = RoleTemplate(f"Nothing {number}", "", frozenset(), Sats(0))
             role_id = store_role(db, self.desk.world.clock(), 1, nothing).id
         member = self.desk.world.member(1, f"nobody{number}@example.org", f"Nothing {number}")

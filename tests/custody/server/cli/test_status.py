@@ -39,7 +39,7 @@ def test_tells_what_an_operator_asks_first(desk: Desk, tmp_path: Path) -> None:
     for name in ("alice", "bob"):
         desk.approve(name, psbt_id)
     desk.world.platform.background.checkpoints.make()
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         db.add(LeaseRow(name="watcher of regtest", owner="somebody", until=utc_now() + timedelta(hours=1)))
     told = json.loads(status(tmp_path, "--json"))
     assert told["database"]["kind"] == "sqlite"

@@ -123,7 +123,7 @@ def reading(desk: Desk, ask: Callable[[str], object], paths: Iterable[str]) -> d
     """By table, the addresses whose answers are made of it."""
     found = defaultdict(list)
     for path in paths:
-        with statements_of(desk.world.platform.services.store) as seen:
+        with statements_of(desk.store) as seen:
             ask(path)
         said = "\n".join(statement for statement, _ in seen)
         for table in Base.metadata.tables:
@@ -173,7 +173,7 @@ def test_p102_one_altered_row_takes_no_list_and_no_page_away(full, browse):
 @contextmanager
 def altered(desk: Desk, column: Column, value: object) -> Iterator[bool]:
     """One column of the table's newest row holds the value meanwhile; False where the schema refuses it."""
-    engine, table = desk.world.platform.services.store._database.writing, column.table.name
+    engine, table = desk.store._database.writing, column.table.name
     newest = text(f"SELECT rowid, {column.name} FROM {table} ORDER BY rowid DESC")
     change = text(f"UPDATE {table} SET {column.name} = :value WHERE rowid = :rowid")
     with engine.connect() as db:

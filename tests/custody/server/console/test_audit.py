@@ -19,7 +19,7 @@ def test_the_newest_come_first_in_pages_and_follow_one_another(desk, browse, mon
         seen += [cells[2] for cells in person.rows]
     actions = desk.world.audit_actions(f"workspace:{desk.workspace_id}")
     assert all(action in row for action, row in zip(reversed(actions), seen, strict=True))
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         own = AuditEventRow.chain_id == f"workspace:{desk.workspace_id}"
         altered = update(AuditEventRow).where(own, AuditEventRow.position == len(actions) - 1)
         db.execute(altered.values(prev_hash=bytes(32)))
@@ -33,7 +33,7 @@ def test_rows_are_sentences_by_names_and_may_be_of_one_person(desk, browse):
     psbt_id = ok(desk.propose(10_000, description="Rent"))["psbt_id"]
     desk.enter("Landlord", SHOP)
     desk.decline("alice", psbt_id)
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         db.execute(update(UserRow).where(UserRow.email == "admin@example.org").values(first_name="<b>Ada"))
     person = browse("admin").open(f"/console/w/{desk.workspace_id}/audit")
     told = [cells[1] for cells in person.rows if "address book" not in cells[1]]

@@ -164,7 +164,7 @@ def test_a_number_of_another_workspace_or_organisation_names_nothing(desk, here,
     _, alice = two
     (role, *_) = roles(desk.admin, other).values()
     request(desk, "update-role", desk.workspace_id, role_id=ADMINISTRATOR, name="Payers", description="")
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         change = db.scalars(select(PendingChangeRow).where(PendingChangeRow.status == "PENDING")).one()
         stranger = db.scalars(select(UserRow.id).where(UserRow.email == "stranger@example.org")).one()
         change.body = {**change.body, "role_id": role["RoleId"], "user_uuid": stranger}

@@ -47,7 +47,7 @@ TEXTS = (
 
 
 def poison(desk):
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         for model in (OrganisationRow, RoleRow, WorkspaceRow, VaultRow):
             # Names of roles differ within a workspace.
             db.execute(update(model).values(name=HOSTILE + cast(model.id, String)))

@@ -22,7 +22,7 @@ FIRST_BYTES = 100_000
 
 @pytest.mark.slow("every page twice over hundreds of rows")
 def test_no_page_takes_more_of_the_database_where_there_are_more_rows(desk):
-    store, crowd, found, large = desk.world.platform.services.store, Crowd.of(desk), [], []
+    store, crowd, found, large = desk.store, Crowd.of(desk), [], []
     with asgi_client(desk.world.platform.asgi) as http:
         Visitor(http).sign_in("admin@example.org")
         files = sum(int(http.get(f"{ROOT}/static/{n}").headers["content-length"]) for n in ASSETS.files)

@@ -8,7 +8,7 @@ from custody.server.store.models import KeyRow, UserRow
 def test_the_list_shows_what_an_address_that_looks_like_another_one_hides(desk, browse, here):
     desk.world.member(desk.workspace_id, "mallory@example.org")
     mallory = update(UserRow).where(UserRow.email == "mallory@example.org")
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         db.execute(mallory.values(email="al\u200bice@example.org"))
     person = browse("admin").open(f"{here}/members")
     assert ["alice@example.org", "Signer", "active", "1 Mar 2026, 12:00 UTC"] in person.rows
@@ -18,7 +18,7 @@ def test_the_list_shows_what_an_address_that_looks_like_another_one_hides(desk, 
 
 def test_who_is_needed_by_a_vault_is_removed_where_it_is_forced(desk, browse, here):
     bob = f"{here}/members/{desk.user_ids['bob']}"
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         carol = KeyRow.user_id == desk.user_ids["carol"]
         db.execute(update(KeyRow).where(carol).values(status="revoked", revoked_reason="lost"))
     person = browse("admin").open(bob).send(f"{bob}/remove").confirm(f"{bob}/remove", status=409)

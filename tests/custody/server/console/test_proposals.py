@@ -208,7 +208,7 @@ def test_an_address_is_never_looked_up_as_a_name(desk, browse, here, typed):
     """Not even in a book from before such names were refused."""
     thief = encode_address(foreign_script("thief"), Network.REGTEST)
     entry = {"workspace_id": desk.workspace_id, "created_by": 1, "created_at": desk.world.clock()}
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         db.add(AddressBookEntryRow(name=typed, name_key=typed.lower(), address=thief, **entry))
     looked_at(browse, here, recipient=typed).confirm(f"{here}/new")
     assert newest(desk).recipients == [CAFE]

@@ -65,7 +65,7 @@ def test_a_token_is_made_started_and_called_in_words(desk, tokens, browse, path)
 def test_an_address_is_listed_as_itself_whatever_bears_it_as_a_name(desk, tokens, browse, path):
     desk.enter("Shop", SHOP)
     desk.enter("Fund", EVE)
-    with desk.world.platform.services.store.write() as db:
+    with desk.store.write() as db:
         db.query(AddressBookEntryRow).filter_by(address=EVE).one().name = SHOP
     admin = browse("admin").open(f"{path}/new")
     admin.send(f"{path}/new", **TYPED, whitelist_enabled="yes", listed=f"{SHOP[:4]} {SHOP[4:]}")

@@ -23,7 +23,7 @@ def stranger(desk: Desk) -> None:
 
 def test_no_list_reads_the_rows_of_another_tenant(desk):
     stranger(desk)
-    store, asked = desk.world.platform.services.store, []
+    store, asked = desk.store, []
     for path in lists(desk).values():
         with statements_of(store) as seen:
             answer = desk.admin.http.get(path, headers=desk.admin.headers)

@@ -41,7 +41,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         rates = opened.desk.world.platform.services.rates
         rates.calls._limit = rates.writes._limit = 10**6
         yield opened
-        assert not read_through(opened.desk.world.platform.services.store).findings
+        assert not read_through(opened.desk.store).findings
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ def revoke(user: As, key_id: str, reason: str = "lost", **more: bool):
 
 def actions(desk: Desk, category: str) -> list[str]:
     query = select(AuditEventRow.action).where(AuditEventRow.category == category)
-    with desk.world.platform.services.store.read() as db:
+    with desk.store.read() as db:
         return list(db.scalars(query.order_by(AuditEventRow.timestamp, AuditEventRow.position)))
 
 
@@ -96,7 +96,7 @@ class TestAdministrator:
         refused(revoke(desk.admin, key_id, "superseded"), 403, "PERMISSION_DENIED")
         refused(revoke(desk.signers["bob"], key_id), 403, "PERMISSION_DENIED")
         assert ok(revoke(desk.admin, key_id))["Status"] == "revoked"
-        with desk.world.platform.services.store.read() as db:
+        with desk.store.read() as db:
             event = db.scalars(select(AuditEventRow).where(AuditEventRow.action == "KEY_REVOKED")).one()
         assert event.user_uuid != desk.user_ids["alice"]
         assert event.description == f"key {key_id} of user {desk.user_ids['alice']}, lost"
@@ -114,7 +114,7 @@ class TestAdministrator:
     def test_one_who_is_no_member_any_more_is_none(self, desk: Desk) -> None:
         """P23."""
         key_id = key_of(desk, "alice")
-        with desk.world.platform.services.store.write() as db:
+        with desk.store.write() as db:
             db.delete(db.scalars(select(MembershipRow).where(MembershipRow.user_id == 1)).one())
         refused(revoke(desk.admin, key_id), 404, "NOT_FOUND")
 
@@ -219,7 +219,7 @@ def test_p24_another_tenants_log_does_not_name_who_withdrew_a_former_members_app
     ok(remove(desk.admin, desk.user_ids["alice"]))
     ok(revoke(desk.world.as_user("eve@example.com"), key_of(desk, "alice")))
     query = select(AuditEventRow).where(AuditEventRow.action == "SIGNATURE_WITHDRAWN")
-    with desk.world.platform.services.store.read() as db:
+    with desk.store.read() as db:
         event = db.scalars(query).one()
     assert (event.workspace_uid, event.user_name, event.user_uuid) == ("1", "platform", 0)
     assert event.trace_id
