@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Final
+from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator, TypeAdapter
 
@@ -26,7 +26,7 @@ class FlawSeverity(StrEnum):
     WARN = "warn"
 
 
-_WORST_FIRST: Final = list(FlawSeverity)
+_Day = Annotated[str, BeforeValidator(str)]
 
 
 def _span(item: Mapping[str, str]) -> Span:
@@ -40,12 +40,13 @@ def _span(item: Mapping[str, str]) -> Span:
 
 @dataclass(frozen=True)
 class Advisory:
-    """`text` tells the person what is wrong, `advice` what to do; `sources` are web pages.
+    """`text` says what is wrong, `advice` what to do; `sources` are web pages, `date` is that of disclosure.
 
-    `models`: beginnings of model names; empty means the whole family. `affected`: empty means every version.
+    `models`: empty means the whole family. `affected`: empty means every version.
     """
 
     id: str
+    date: _Day
     family: Family
     severity: FlawSeverity
     text: str
@@ -56,7 +57,7 @@ class Advisory:
 
     def concerns(self, device: Device) -> bool:
         """Whether it concerns the device. An unknown version is concerned only by flaws of every version."""
-        if device.family != self.family or (self.models and not device.model.startswith(self.models)):
+        if device.family != self.family or (self.models and device.model not in self.models):
             return False
         version = _version(device)
         return not self.affected or (version is not None and any(version in span for span in self.affected))
@@ -71,11 +72,18 @@ def firmware_known(device: Device) -> bool:
     return _version(device) is not None
 
 
+class FlawList(NamedTuple):
+    """`read_on`: how new the sources were when they were last read."""
+
+    read_on: _Day
+    advisory: tuple[Advisory, ...]
+
+
 @cache
-def packaged() -> tuple[Advisory, ...]:
+def packaged() -> FlawList:
     """The list that comes with the package."""
     text = files("firmware_bridge.advisories").joinpath("known_flaws.toml").read_text(encoding="utf-8")
-    return TypeAdapter(tuple[Advisory, ...]).validate_python(tomllib.loads(text)["advisory"])
+    return TypeAdapter(FlawList).validate_python(tomllib.loads(text))
 
 
 def known_flaws(device: Device) -> tuple[Advisory, ...]:
@@ -83,8 +91,8 @@ def known_flaws(device: Device) -> tuple[Advisory, ...]:
 
     An empty answer proves nothing: see `firmware_known` for whether the version could be compared at all.
     """
-    flaws = [entry for entry in packaged() if entry.concerns(device)]
-    return tuple(sorted(flaws, key=lambda entry: _WORST_FIRST.index(entry.severity)))
+    flaws = [entry for entry in packaged().advisory if entry.concerns(device)]
+    return tuple(sorted(flaws, key=lambda entry: list(FlawSeverity).index(entry.severity)))
 
 
 def has_anti_exfil(device: Device) -> bool:

@@ -134,10 +134,8 @@ def _row(device: "DeviceView") -> tuple[str, ...]:
 
 def _flaws(device: "DeviceView") -> str | None:
     """The flaws by name, the worst first; `register` shows them in full."""
-    if not device.advisories:
-        return None
     names = ", ".join(flaw.id for flaw in device.advisories)
-    return f"{_WORDS.get(device.advisories[0].severity, _FLAW)}: {names}."
+    return f"{_WORDS.get(device.advisories[0].severity, _FLAW)}: {names}." if names else None
 
 
 @click.option("--device", metavar="ID", help="Where several are ready.")
@@ -204,7 +202,7 @@ def _warnings(preview: "RegistrationPreview") -> list[str]:
     for flaw in preview.advisories:
         lines += [
             "",
-            f"  {_WORDS.get(flaw.severity, _FLAW)}  {flaw.id}",
+            f"  {_WORDS.get(flaw.severity, _FLAW)}  {flaw.id}  ({flaw.date})",
             f"    {flaw.text}",
             f"    {flaw.advice}",
         ]

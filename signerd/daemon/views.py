@@ -134,9 +134,8 @@ def account_keys(network: Network, keys: Sequence[OwnKey]) -> AccountKeys:
 
 def _advisories(device: Device) -> tuple[AdvisoryView, ...]:
     """Known hardware flaws; an emulator has its own note instead."""
-    if device.emulator:
-        return ()
-    return tuple(AdvisoryView.model_validate(flaw, from_attributes=True) for flaw in known_flaws(device))
+    flaws = () if device.emulator else known_flaws(device)
+    return tuple(AdvisoryView.model_validate(flaw, from_attributes=True) for flaw in flaws)
 
 
 def _notes(device: Device) -> tuple[str, ...]:

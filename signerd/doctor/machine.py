@@ -5,7 +5,7 @@ whether their processes can be confined.
 import sys
 from importlib.util import find_spec
 
-from firmware_bridge import confinement
+from firmware_bridge import advisories, confinement
 from firmware_bridge.missing import install_line
 from signerd.client import DaemonClient
 from signerd.doctor.finding import DoctorFinding, Installation, note, trouble, unknown, well
@@ -111,10 +111,11 @@ def firmware(installation: Installation) -> DoctorFinding:
         return unknown(_SEEN)
     flawed = [(one, flaw) for one in _devices(installation) for flaw in one.advisories]
     if not flawed:
-        return well("No flaw is known in the connected devices.")
+        return well(f"No flaw is known in the connected devices (list of {advisories.packaged().read_on}).")
+    said = (f"{one.model} {one.firmware or ''}: {flaw.id} ({flaw.date}). {flaw.text}" for one, flaw in flawed)
     return trouble(
-        " ".join(f"{one.model} {one.firmware or ''}: {flaw.id}. {flaw.text}" for one, flaw in flawed),
-        "A flaw in a device's firmware can cost the keys in it.",
+        " ".join(said),
+        f"A flaw in a device's firmware can cost its keys. The list is of {advisories.packaged().read_on}.",
         " ".join(dict.fromkeys(flaw.advice for _one, flaw in flawed)),
     )
 

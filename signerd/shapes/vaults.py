@@ -13,6 +13,7 @@ class AdvisoryView(Answer):
     """A known flaw of a device's firmware (S22). ``severity``: "stop-using" or "warn"; ``sources``: where to read on."""
 
     id: str
+    date: str
     severity: str
     text: str
     advice: str

@@ -41,6 +41,7 @@ export interface components {
         /** @description A known flaw of a device's firmware (S22). ``severity``: "stop-using" or "warn"; ``sources``: where to read on. */
         AdvisoryView: {
             id: string;
+            date: string;
             severity: string;
             text: string;
             advice: string;

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,9 @@ def test_s22_a_flaw_is_told_of_the_versions_that_have_it_and_of_no_other(entry, 
         return entry["id"] in {flaw.id for flaw in known_flaws(told_of)}
 
     assert told(span["from"] if "from" in span else just_before(span["below"]))
+    if entry["models"]:
+        other = device(entry["family"], just_before(span["below"]) + span["line"], "Any model")
+        assert entry["id"] not in {flaw.id for flaw in known_flaws(other)}
     if "below" in span:
         assert told(just_before(span["below"]))
         assert not told(span["below"])
@@ -75,8 +79,17 @@ def test_s22_an_unknown_version_is_said_to_be_unknown(firmware):
     ("make", "firmware", "flaws"),
     [
         (makes.TREZOR, "1.14.1", []),
-        (makes.COLDCARD, "5.4.5", ["COLDCARD-2026-07-ENTROPY", "COLDCARD-2026-08-STAGED-PSBT"]),
-        (makes.LEDGER, "2.4.6", []),
+        (
+            makes.COLDCARD,
+            "5.4.5",
+            [
+                "COLDCARD-2026-07-ENTROPY",
+                "COLDCARD-2026-08-STAGED-PSBT",
+                "COLDCARD-2026-08-DOUBLE-KEY",
+                "COLDCARD-2026-08-OVERLONG",
+            ],
+        ),
+        (makes.LEDGER, "2.4.6", ["LEDGER-LSB-023"]),
     ],
 )
 async def test_s22_what_a_device_tells_over_its_wire_is_looked_up(make, firmware, flaws, monkeypatch):
@@ -103,10 +116,13 @@ def test_a_missing_part_is_zero_and_lines_are_kept_apart():
 # ----------------------------------------------------------------------------------
 
 
-def test_s22_every_entry_has_a_name_of_its_own_and_says_where_it_comes_from():
-    entries = packaged()
+def test_s22_every_entry_has_a_name_of_its_own_and_says_when_it_became_known_and_where_it_comes_from():
+    read_on, entries = packaged()
     assert len({entry.id for entry in entries}) == len(entries)
+    assert all(entry.sources for entry in entries)
     assert all(re.fullmatch(r"https://[!-~]+", page) for entry in entries for page in entry.sources)
+    assert all(re.fullmatch(r"20[0-9]{2}-[01][0-9](-[0-3][0-9])?", entry.date) for entry in entries)
+    assert date.fromisoformat(read_on)
 
 
 # --- nonces

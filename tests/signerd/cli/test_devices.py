@@ -39,7 +39,7 @@ def test_s20_s22_registering_says_what_is_known_of_the_firmware_before_it_asks(n
     outer.bridge.emulator, outer.bridge.firmware = False, "2.5.0"
     ended = signerd("register", state=new_desk.state, typed="n\n", ends=Exit.DECLINED)
     told = ended.out.partition("Is this your device's fingerprint")[0]
-    assert "STOP USING IT  TREZOR-2.5.1-REPLACEMENT" in told
+    assert "STOP USING IT  TREZOR-2.5.1-REPLACEMENT  (2022-05-18)" in told
     assert "Update to at least 2.5.1." in told
     assert "no anti-exfil protocol" in told
     assert outer.platform.keys == outer.bridge.messages == []

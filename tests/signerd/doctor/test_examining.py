@@ -7,6 +7,7 @@ import pytest
 
 from custody.common.exchange import HttpReply, NoAnswer, Why
 from firmware_bridge import confinement
+from firmware_bridge.advisories import packaged
 from firmware_bridge.confinement import Confinement
 from signerd.client import DaemonClient
 from signerd.doctor import machine, platform
@@ -154,6 +155,7 @@ def test_a_platform_that_is_not_reached_or_not_itself(installation, monkeypatch)
 
 def test_beside_a_running_daemon(tmp_path):
     outer = make_outer(tmp_path)
+    outer.bridge.emulator, outer.bridge.firmware = False, "2.5.0"
     with served_daemon(tmp_path / "s", outer) as desk:
         with DaemonClient(desk.state) as client:
             status = client.status()
@@ -163,6 +165,8 @@ def test_beside_a_running_daemon(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in before} == before, "nothing is changed"
     assert {found[name].outcome for name in ("daemon", "journal", "session")} == {DoctorOutcome.WELL}
     assert found["devices"].outcome in {DoctorOutcome.WELL, DoctorOutcome.NOTE}
+    assert "TREZOR-2.5.1-REPLACEMENT (2022-05-18)" in found["firmware"].found
+    assert f"The list is of {packaged().read_on}." in found["firmware"].why
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,9 @@ async def test_s22_each_device_stands_there_with_its_state_in_words_and_what_to_
     assert "the key that is registered here" in html.words
     assert not html.all("a", href=f"/devices/{bridge.device.id}/unlock")
     bridge.firmware, bridge.emulator = "2.5.0", False
-    assert "Stop using it: TREZOR-2.5.1-REPLACEMENT" in whole(await browser.get("/devices")).words
+    assert (
+        "Stop using it: TREZOR-2.5.1-REPLACEMENT (2022-05-18)" in whole(await browser.get("/devices")).words
+    )
 
 
 async def test_the_matrix_has_nine_places_without_a_digit_on_them(browser, bridge):
