@@ -96,14 +96,6 @@ def test_a_payment_with_foreign_origins_is_a_payment():
     assert (len(seen.payments), seen.ok) == (1, True)
 
 
-def test_a_profile_is_inspected_like_a_vault():
-    profile = ALICE.profile()
-    outputs = [pay(10_000), ChangeTo(sats(89_500), CHANGE, 3)]
-    seen = look(build_psbt(profile, [fund(profile, 100_000, index=2)], outputs, 0), profile)
-    assert (seen.ok, seen.fee, seen.findings) == (True, 500, ())
-    assert [(change.chain, change.index) for change in seen.change] == [(CHANGE, 3)]
-
-
 def test_who_has_signed_is_shown_only_when_it_verifies():
     seen = look(BOB.sign(ALICE.sign(SPEND), inputs=[1]))
     assert [set(coin.signed_by) for coin in seen.inputs] == [

@@ -40,7 +40,7 @@ TARGET = st.sampled_from(["vault", "vault", "vault", "address", "other vault", "
 PAYEE = st.sampled_from(["shop", "shop", "own", "other vault"])
 # Each is in every life, in the order that is drawn; the first order is this one.
 STEPS = (
-    st.tuples(st.just("batch"), st.lists(st.tuples(TARGET, AMOUNT), min_size=2, max_size=6)),
+    st.tuples(st.just("batch"), st.lists(st.tuples(TARGET, AMOUNT), min_size=1, max_size=6)),
     st.tuples(st.just("prove")),
     st.tuples(st.just("call"), st.integers(1, 100), st.sampled_from([True, False])),
     st.tuples(st.just("bump"), WHICH, RATE),
@@ -54,7 +54,6 @@ STEPS = (
     st.tuples(st.just("forward"), st.integers(2_000, 90_000), st.booleans()),
     st.tuples(st.just("batch"), st.lists(st.tuples(TARGET, AMOUNT), min_size=1, max_size=6)),
     st.tuples(st.just("limit"), st.sampled_from([10**9, 20_000, 300])),
-    st.tuples(st.just("sign off"), WHICH),
     st.tuples(st.just("decline"), WHICH),
     st.tuples(st.just("pay"), PAYEE, AMOUNT, RATE),
     st.tuples(st.just("bump"), WHICH, RATE),
@@ -219,8 +218,7 @@ class Life:
         fact, more = self.send({to: None}, rate), 2 * rate
         if fact is not None and fact.seen.total > 2 * more * fact.seen.vsize():
             self.follow("bump", fact, more)
-            assert (newest := self.facts[-1]) is not fact
-            assert newest.seen.coins == fact.seen.coins
+            assert [each.seen.coins for each in self.facts[-2:]] == [fact.seen.coins] * 2
 
     def call(self, amount: int, **named: object) -> None:
         """It may name whom it is for, and pays nobody."""

@@ -31,7 +31,8 @@ SITES = (None, "https://one.example", "https://two.example")
 # By the design (L6, L7), and not by the program: a bound that is one too high lets one more through.
 MOST_WAIT, MOST_ASK, MOST_ASK_ALIKE, MOST_TRIES, MINUTE, LIFE = 3, 6, 3, 3, 60, 120
 NAMES = st.sampled_from("AaBCDEFG")
-RIGHTS = st.frozensets(st.sampled_from([str(right) for right in GRANTABLE]), min_size=1)
+ALL = [str(right) for right in GRANTABLE]
+RIGHTS = st.frozensets(st.sampled_from(ALL), min_size=1)
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,9 @@ class Lives(RuleBasedStateMachine):
         else:
             pairing = self.does(apps.ask(name, rights, site))
             self.lately.append((self.world.seconds, asker))
+            # The page was loaded again: the code of its first request lets nothing in any more.
+            for one in replaced:
+                self.fails(apps.accept(one.pairing.id, one.pairing.code, rights=None, days=1), UnknownPairing)
             self.requests = [one for one in self.requests if one not in replaced]
             self.requests.append(Request(pairing, name, site, rights, self.world.seconds + LIFE))
 
@@ -151,6 +155,9 @@ class Lives(RuleBasedStateMachine):
         self.ask(names[0], None, rights)
         for right_code in (*[False] * MOST_TRIES, True):
             self.accept(len(self.requests) - 1, rights, 1, right_code=right_code)
+        self.let_one_in(SITES[1], 60)
+        for wanted in (ALL[:1], ALL, ALL[:1]):
+            self.ask("H", SITES[1], frozenset(wanted))
 
     @rule(names=st.lists(NAMES, min_size=4, max_size=9), rights=RIGHTS, are_refused=st.booleans())
     def many_ask(self, names, rights, are_refused) -> None:

@@ -9,11 +9,9 @@ import pytest
 from signerd.apps.names import PREFIX
 from signerd.apps.requests import MAX_TRIES
 from signerd.errors import (
-    AlreadyAsking,
     InvalidRequest,
     NameTaken,
     NotPaired,
-    TooManyPairings,
     UnknownPairing,
 )
 from signerd.journal.storage import JOURNAL
@@ -116,27 +114,6 @@ async def test_l13_waiters_for_the_end_of_an_app_are_woken(world: World) -> None
 
 
 # --- requests -----------------------------------------------------------------------------------------------
-
-
-async def test_l6_a_site_whose_page_is_loaded_again_replaces_its_own_request_alone(world: World) -> None:
-    await world.apps.let_in(SITE, 60)
-    wide = {"read", "propose"}
-    program, first = await world.apps.ask("An App", READ, None), await world.apps.ask("Shop", wide, SITE)
-    # The person may be answering what they read of the first: it is not widened under their eyes.
-    with pytest.raises(AlreadyAsking):
-        await world.apps.ask("Shop", {*wide, "approve"}, SITE)
-    assert {one.id for one in await world.apps.open_requests()} == {program.id, first.id}
-    again = await world.apps.ask("Shop", wide, SITE)
-    assert {one.id for one in await world.apps.open_requests()} == {program.id, again.id}
-    assert [line.kind for line in world.feed.since(0, "pairing")].count("ask") == 3
-    # The first one's code lets nothing in any more.
-    with pytest.raises(UnknownPairing):
-        await world.apps.accept(first.id, first.code, rights=None, days=90)
-    # The rate of asking bounds this, too; what was refused replaces nothing.
-    again = await world.apps.ask("Shop", READ, SITE)
-    with pytest.raises(TooManyPairings):
-        await world.apps.ask("Shop", READ, SITE)
-    assert {one.id for one in await world.apps.open_requests()} == {program.id, again.id}
 
 
 async def test_l8_an_apps_name_is_its_own_from_its_question_to_its_end(world: World) -> None:

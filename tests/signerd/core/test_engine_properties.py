@@ -2,8 +2,8 @@
 is signed.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
+from functools import reduce
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -47,20 +47,12 @@ ANSWERS = (
     HONEST.psbt,
     ALICE.sign(spend(fee=1_001)).to_bytes(),
 )
-
-
-def signed_by_all(who: Iterable[Signer]) -> bytes:
-    psbt = Psbt.parse(HONEST.psbt)
-    for one in who:
-        psbt = one.sign(psbt)
-    return psbt.to_bytes()
-
-
 # The same transaction, imported by an app: of the vault as above.
 IMPORTED = replace(HONEST, imported=Imported("App", "app-1", 0), recipients=(), amounts=(), txid_expected="")
 # As it goes from signer to signer: with the signatures of these.
 COPIES = {
-    frozenset(who): replace(IMPORTED, psbt=signed_by_all(who)) for who in ((), (BOB,), (CAROL,), (BOB, CAROL))
+    frozenset(who): reduce(lambda psbt, one: one.sign(psbt), who, Psbt.parse(HONEST.psbt)).to_bytes()
+    for who in ((), (BOB,), (CAROL,), (BOB, CAROL))
 }
 WHO = st.sampled_from([*COPIES])
 DIGESTS = tuple(review(s, a).digest for s in (*SNAPSHOTS, IMPORTED) for a in AROUNDS)
@@ -223,14 +215,14 @@ class ImportedLife(Life):
 
     @initialize(who=WHO, later=st.sampled_from([*COPIES][::-1]), signs_first=st.sampled_from([True, False]))
     def arrive(self, who: frozenset[Signer], later: frozenset[Signer], *, signs_first: bool) -> None:  # type: ignore[override]
-        self.record, self.came = receive(COPIES[who], self.context).record, who
+        self.record, self.came = receive(replace(IMPORTED, psbt=COPIES[who]), self.context).record, who
         self.another_copy_comes(later, signs_first=signs_first)
 
     @rule(who=WHO, signs_first=st.booleans())
     def another_copy_comes(self, who: frozenset[Signer], *, signs_first: bool) -> None:
         if signs_first:
             self.all_goes_well_to_the_signature()
-        self.apply(events.ImportedAgain(COPIES[who].psbt))
+        self.apply(events.ImportedAgain(COPIES[who]))
         # Without its vault no signature can be verified, and none is taken.
         self.came |= who if self.context.pin is not None else frozenset()
 
