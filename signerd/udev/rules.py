@@ -19,13 +19,7 @@ RULE_MODE = 0o644
 CONTROL = "run/udev/control"
 RELOAD_UDEV = (
     ("udevadm", "control", "--reload"),
-    (
-        "udevadm",
-        "trigger",
-        "--subsystem-match=usb",
-        "--subsystem-match=hidraw",
-        "--subsystem-match=tty",
-    ),
+    ("udevadm", "trigger", "--subsystem-match=usb", "--subsystem-match=hidraw", "--subsystem-match=tty"),
 )
 _VENDOR = re.compile(r'ATTRS?\{idVendor\}=="([0-9a-f]{4})"')
 # A device's node on the bus. Rules for serial ports do not count: other products have a Jade's USB chips too.
