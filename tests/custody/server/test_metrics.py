@@ -120,7 +120,7 @@ def test_labels_are_words_of_our_own_tables(used: Desk) -> None:
     assert not [secret for secret in secrets if secret in text]
 
 
-def test_the_listener_of_metrics_is_loopbacks_alone(self) -> None:
+def test_the_listener_of_metrics_is_loopbacks_alone() -> None:
     with (
         pytest.raises(CannotListen, match="metrics tell"),
         serving_metrics(ListenAddress("0.0.0.0", 0), CollectorRegistry()),
