@@ -85,8 +85,10 @@ def test_s22_an_unknown_version_is_said_to_be_unknown(firmware):
             [
                 "COLDCARD-2026-07-ENTROPY",
                 "COLDCARD-2026-08-STAGED-PSBT",
+                "COLDCARD-2026-09-VIRTUAL-DISK",
                 "COLDCARD-2026-08-DOUBLE-KEY",
                 "COLDCARD-2026-08-OVERLONG",
+                "COLDCARD-2026-09-FEE",
             ],
         ),
         (makes.LEDGER, "2.4.6", ["LEDGER-LSB-023"]),
