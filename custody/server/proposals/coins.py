@@ -120,11 +120,11 @@ class Tally(NamedTuple):
     ``kept`` is the one that stays for the vault's tokens.
     """
 
-    free: int = 0
-    held: int = 0
-    waiting: int = 0
-    small: int = 0
-    kept: int = 0
+    free: int
+    held: int
+    waiting: int
+    small: int
+    kept: int
 
 
 @dataclass(frozen=True)
