@@ -261,6 +261,9 @@ def test_unknown_and_proprietary_fields_are_dropped():
     assert Psbt.parse(extended) == SIGNED
     assert Psbt.parse(in_first_input(field(b"\x0a" + b"\x01" * 20, b"preimage"))) == SIGNED
     assert Psbt.parse(in_first_output(field(b"\xf0\x01", b""))) == SIGNED
+    # A taproot signature, without and with its sighash type.
+    for length in (64, 65):
+        assert Psbt.parse(in_first_input(field(b"\x13", b"\x01" * length))) == SIGNED
 
 
 def test_a_taproot_count_that_would_exhaust_memory_never_reaches_the_second_reader_s23():

@@ -81,6 +81,7 @@ async def daemon_at(
     sign_in: bool = True,
     sleep: Callable[[float], Awaitable[None]] = hurried_sleep,
     clock: Callable[[], float] = time.monotonic,
+    now: Callable[[], float] = time.time,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[Daemon]:
     outside = DaemonDependencies(
@@ -88,6 +89,7 @@ async def daemon_at(
         bridge=bridge,
         fault=fault,
         clock=clock,
+        now=now,
         jitter=lambda: JITTER,
         sleep=sleep,
     )

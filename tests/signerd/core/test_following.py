@@ -9,7 +9,7 @@ from multisig import Psbt
 from signerd.core import events
 from signerd.core.engine import decide
 from signerd.core.events import Step
-from signerd.core.following import own_signature, receive
+from signerd.core.following import REASON, own_signature, receive
 from signerd.core.states import State
 from signerd.core.values import Record, Snapshot
 from tests.support.desk import review_context, signed_by, snapshot_of, spend
@@ -50,7 +50,8 @@ def test_a_signature_of_some_inputs_counts_and_the_rest_is_said():
     assert [note.kind for note in step.notes] == ["recalled", "signed"]
     (told,) = (news.sentence for news in step.news)
     assert step.record.reason == told
-    assert "none for inputs 0, which are not signed here any more: have it proposed anew" in told
+    assert told.startswith(f"{REASON} It shows none for inputs 0, which are not signed here any more: ")
+    assert told.endswith(": have it proposed anew.")
     for other in (shown(ALICE), replace(part, status=ProposalStatus.CONFIRMED)):
         (news,) = decide(record_of(other), events.Recalled(), review_context()).news
         assert "proposed anew" not in news.sentence

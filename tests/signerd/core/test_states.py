@@ -63,6 +63,10 @@ def test_no_other_way_leads_to_what_must_be_earned(
     assert {key for key, after in TABLE.items() if after is into} == ways
 
 
+def test_what_was_not_looked_at_is_not_declined() -> None:
+    assert (State.RECEIVED, ProposalMove.DECLINE) not in TABLE
+
+
 @pytest.mark.parametrize("signed", [State.SIGNED, State.QUARANTINED, State.EXPORTED])
 def test_from_what_is_or_may_be_signed_and_from_what_is_set_aside_no_way_leads_to_a_device(
     signed: State,

@@ -5,6 +5,7 @@ effective at once; what lets pass what was stopped before; and a whole daemon un
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -20,11 +21,12 @@ from signerd.core.values import SigningLimits
 from signerd.daemon import editing
 from signerd.daemon.editing import looser_limits, looser_rules
 from signerd.errors import ConfigInvalid, LooserSettings, RulesInvalid, SettingsChanged
-from tests.support.daemons import daemon_at, noted, notices, until_state
+from tests.support.daemons import daemon_at, noted, notices, submits, until_state
 from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, read_rules, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import URL, FakePlatform
 from tests.support.patience import PATIENCE
+from tests.support.payments import spend_of
 
 APP = LoopbackCaller(CallerKind.APP, "An app", frozenset({Right.READ, Right.APPROVE}), "a-1")
 pytestmark = pytest.mark.anyio
@@ -223,3 +225,14 @@ async def test_s26_rules_are_the_quorums_whatever_the_platform_calls_it(prepared
     async with daemon_at(prepared, platform, bridge, sign_in=False) as daemon:
         assert daemon.journal.rules.sections() == {VAULT_ID: frozenset({VAULT.verification_code})}
         assert "rule-vault-ask-always" in (await daemon.proposal("p-2")).to_acknowledge
+
+
+async def test_what_the_days_limit_refused_is_asked_about_a_day_later(prepared, platform, bridge):
+    (prepared / "rules.toml").write_text('[refuse]\nabove_per_day = "60000 sat"\n')
+    ahead = [0]
+    async with daemon_at(prepared, platform, bridge, now=lambda: time.time() + ahead[0]) as daemon:
+        await submits(daemon, "p-1")
+        platform.proposals["p-2"] = snapshot_of(spend_of((2,), (("other", 40_000),)), "p-2")
+        await until_state(daemon, "p-2", State.REFUSED)
+        ahead[0] = 24 * 60 * 60
+        await until_state(daemon, "p-2", State.WAITING_PERSON)

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from multisig import CHANGE, ChangeTo, Psbt, TxOut, build_psbt, sats
-from multisig.tokens import token_script
+from multisig import CHANGE, ChangeTo, Psbt, TxOut, build_psbt, op_return_script, sats
+from multisig.tokens import encode_payload, token_script
 from signerd.core.audit import first_fault
 from signerd.core.events import AnswerImported, Approved, Exported, JudgeAgain, PersonDeclined
+from signerd.core.following import unfollowed_of
 from signerd.core.places import policy_code
 from signerd.core.states import State
-from signerd.core.tokens import NotProven, PublishedToken
+from signerd.core.tokens import NotProven, PublishedToken, prove_token
 from signerd.core.values import Snapshot
 from signerd.errors import IllegalEvent, JournalUnwritable, NotCaughtUp
 from signerd.journal import Journal
@@ -67,12 +68,6 @@ def changed_by_one_bit(raw: bytes) -> bytes:
     return bytes((*raw[:40], raw[40] ^ 1, *raw[41:]))
 
 
-def beside_another_output() -> bytes:
-    tx = deployment_of(GOLD)
-    extra = TxOut(sats(0), token_script(OTHER.deployment))
-    return replace(tx, outputs=(*tx.outputs, extra)).serialize()
-
-
 FORGED = {
     "no deployment": PublishedToken(GOLD.blob),
     "the blob of another deployment": PublishedToken(OTHER.blob, DEPLOYMENT),
@@ -81,8 +76,7 @@ FORGED = {
     "no bytecode": PublishedToken(b"", DEPLOYMENT),
     "a forged deployment": PublishedToken(GOLD.blob, changed_by_one_bit(DEPLOYMENT)),
     "a deployment cut short": PublishedToken(GOLD.blob, DEPLOYMENT[:-1]),
-    "a transaction that deploys nothing": PublishedToken(GOLD.blob, spend().tx.serialize()),
-    "two payloads": PublishedToken(GOLD.blob, beside_another_output()),
+    "another transaction": PublishedToken(GOLD.blob, spend().tx.serialize()),
     "no transaction": PublishedToken(GOLD.blob, b"\x00"),
 }
 
@@ -96,6 +90,23 @@ def test_s12_what_proves_nothing_is_not_kept(journal: Journal, what: str) -> Non
     assert journal.head() == before
     assert journal.bytecode(call()) is None
     assert journal.record("t-1").state is State.REFUSED
+
+
+DATA = TxOut(sats(0), token_script(GOLD.deployment))
+WITHOUT_EFFECT = {
+    "no payload": [],
+    "two payloads": [DATA, TxOut(sats(0), token_script(OTHER.deployment))],
+    "an amount beside it": [replace(DATA, amount=sats(1))],
+    "a call": [TxOut(sats(0), token_script(call()))],
+    "a payload cut short": [TxOut(sats(0), op_return_script(encode_payload(GOLD.deployment)[:-1]))],
+}
+
+
+@pytest.mark.parametrize("data", WITHOUT_EFFECT.values(), ids=WITHOUT_EFFECT)
+def test_s12_a_transaction_that_deploys_nothing_proves_no_token(data: list[TxOut]) -> None:
+    tx = replace(deployment_of(GOLD), outputs=(*spend().tx.outputs, *data))
+    with pytest.raises(NotProven):
+        prove_token(tx.txid, PublishedToken(GOLD.blob, tx.serialize()))
 
 
 def test_what_is_known_stays_as_it_is(journal: Journal) -> None:
@@ -209,6 +220,15 @@ def test_what_was_signed_since_counts_as_signed_for_the_same_payment_and_for_lim
         assert journal.recall(signed) is None
         with pytest.raises(IllegalEvent):
             journal.decide("p-2", PersonDeclined("no"))
+
+
+def test_what_others_signed_before_is_compared_after(tmp_path):
+    other = unfollowed_of(shop((5,), psbt_id="u-1", collected=1))
+    with prepared(tmp_path) as journal:
+        journal.hear(1, frozenset({VAULT.verification_code}), [(VAULT.verification_code, other)], "u-1")
+        journal.restore(NOW)
+        journal.poll(shop((3,), psbt_id="p-3"))
+        assert "signed-by-others" in reviewed(journal, "p-3").to_acknowledge
 
 
 @pytest.fixture

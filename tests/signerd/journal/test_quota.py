@@ -59,6 +59,7 @@ def test_f_open_proposals_are_no_more_bytes_than_fit_in_memory(journal, monkeypa
     padded = magic + b"\x02\xef\x00\xfd" + size.to_bytes(2, "little") + bytes(size) + rest
     assert identity_of(padded) == identity_of(HONEST.psbt)
     assert flood(journal, range(4, 10), psbt=padded) == 0
+    assert flood(journal, range(4, 10), description="x" * size) == 0
     assert rows(journal, f"(SELECT 1 FROM proposals WHERE length(psbt) > {size})") == 0
 
 
@@ -107,13 +108,15 @@ def test_f_a_platform_that_says_something_new_for_ever_is_heard_so_often_a_day(j
     assert journal.learn(replace(CLAIM, threshold=3))
 
 
-def test_f_the_end_of_what_was_decided_is_heard_through_a_flood(journal):
+def test_f_the_end_of_what_was_decided_is_heard_through_a_flood(journal, monkeypatch):
     journal.poll(proposal(1))
     journal.decide("p-1", PersonDeclined("no"))
     journal._quota.undecided.size = 0
     with pytest.raises(PlatformFloods):
         journal.poll(proposal(2))
-    journal.poll(proposal(1, status=ProposalStatus.CONFIRMED, confirmations=1))
+    monkeypatch.setattr(quota, "MOST_WORK", 1)
+    longer = "x" * BYTES_OF_ONE
+    journal.poll(proposal(1, status=ProposalStatus.CONFIRMED, confirmations=1, description=longer))
     assert journal.record("p-1").state is State.CONFIRMED
 
 

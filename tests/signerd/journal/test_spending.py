@@ -228,6 +228,16 @@ DAY, LARGE, MEDIUM = 24 * 60, 80_000, 50_000
         ("propose", MEDIUM, 2),
     ]
 )
+# Nor does it count again what had left the window.
+@example(
+    [
+        ("propose", LARGE, 0),
+        ("clock", DAY, 0),
+        ("propose", 20_000, 1),
+        ("clock", -DAY, 0),
+        ("propose", MEDIUM, 2),
+    ]
+)
 # Nor does the platform's word about its end, or about a transaction that was not signed here.
 @example([("propose", LARGE, 0), ("end", 0, 0), ("propose", MEDIUM, 1)])
 @example([("propose", LARGE, 0), ("propose", MEDIUM, 1), ("end", 1, 3), ("propose", MEDIUM, 1)])

@@ -2,6 +2,7 @@
 and kept, never silently replaced (F: journal corrupted, older, newer; two daemons started at once).
 """
 
+import json
 import sqlite3
 import stat
 import subprocess
@@ -184,6 +185,14 @@ def test_s34_what_is_older_is_checked_afterwards_and_stops_the_next_start(
     open_one(checked).close()
     assert f"entry {sequence} was changed" in str(check_whole(checked, lambda: False))
     with pytest.raises(JournalCorrupted, match=f"entry {sequence} was changed"):
+        open_one(checked)
+
+
+def test_s34_how_far_another_journal_was_checked_counts_for_nothing(checked: Path) -> None:
+    sequence, _ = json.loads((checked / CHECKED).read_bytes())
+    (checked / CHECKED).write_text(json.dumps([sequence, "ff" * 32]))
+    alter(checked, 100)
+    with pytest.raises(JournalCorrupted, match="entry 100 was changed"):
         open_one(checked)
 
 

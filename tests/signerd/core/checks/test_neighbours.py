@@ -65,15 +65,21 @@ def test_s6_a_bump_that_another_one_outbids_or_whose_new_coin_is_spent_is_held()
     dearer = neighbour_of(shop((1,), 9_000, "p-2", replaces="p-1"))
     assert found(shop((1,), 4_000, "p-3", replaces="p-1"), FIRST, dearer).to_acknowledge == {"conflict"}
     elsewhere = neighbour_of(snapshot_of(spend_of((2,), (("other", 5_000),)), "p-2"))
-    assert found(shop((1, 2), 4_000, "p-3", replaces="p-1"), FIRST, elsewhere).to_acknowledge == {"conflict"}
+    seen = found(shop((1, 2), 4_000, "p-3", replaces="p-1"), FIRST, elsewhere)
+    assert seen.to_acknowledge == {"conflict"}
+    assert "p-2, which pays 0.00005000 BTC" in verdict(seen, "conflict").sentence
 
 
 @pytest.mark.parametrize(
     ("state", "words"),
-    [(State.SIGNING, "Your device is asked to sign p-1"), (State.BROADCAST, "The others completed p-1")],
+    [
+        (State.SIGNING, "Your device is asked to sign p-1"),
+        (State.BROADCAST, "The others completed p-1"),
+        (State.EXPORTED, "You exported, to be signed without a cable, p-1"),
+    ],
 )
 def test_s6_what_this_machine_did_not_sign_is_not_said_to_be_signed(state: State, words: str) -> None:
-    first = neighbour_of(shop((1,)), state, signed=False)
+    first = replace(neighbour_of(shop((1,)), state, signed=False), exported=state is State.EXPORTED)
     assert words in verdict(found(shop((2,), psbt_id="p-2"), first), "paid-twice").sentence
     assert words in verdict(found(shop((1,), 2_000, "p-2"), first), "conflict").sentence
 
@@ -175,9 +181,10 @@ def test_s11_what_cannot_be_compared_is_held() -> None:
 
 
 def test_l8_the_platforms_word_for_the_replaced_one_is_made_plain_and_short() -> None:
-    sentence = verdict(found(bump(spend_of((1,), SHOP, 2_000), replaces="\x1b[2J" + "x" * 500))).sentence
-    assert "\x1b" not in sentence
-    assert "x" * 65 not in sentence
+    said = verdict(found(bump(spend_of((1,), SHOP, 2_000), replaces="\x1b[2J" + "x" * 500)))
+    assert "\x1b" not in said.sentence
+    assert "x" * 65 not in said.sentence
+    assert len(said.figures["replaces"]) == 64
 
 
 # --- cancels ------------------------------------------------------------------------------------------------

@@ -84,6 +84,12 @@ def test_coins_within_the_gap_reach_on() -> None:
     assert judged(spend((RECEIVE, 3_600), coins=coins)).acknowledge
 
 
+def test_the_highest_known_one_below_is_named() -> None:
+    known = (NEW_CHAIN, merged([*NEW_CHAIN, (0, 0), (99_000, 99_000)]))
+    sentence = judged(spend((CHANGE, 50_000)), known).sentence
+    assert "below that this machine knows to be used is 0: " in sentence
+
+
 # Of invented coins: signed, and never mined.
 INVENTED = spend((CHANGE, 89_500), coins=tuple((CHANGE, index) for index in range(900, 90_000, 900)))
 SIGNED_BEFORE = {

@@ -103,7 +103,7 @@ def test_what_may_not_be_lowered_stays_whatever_is_asked(name: str) -> None:
         ("fee-share", refuse("No.", a=1), hold("No.", a=1)),
         ("fee-share", warn("W."), warn("W.")),
         ("locktime", allow("A."), allow("A.")),
-        ("locktime", hold("H."), warn("H.")),
+        ("locktime", hold("H.", a=1), warn("H.", a=1)),
         ("conflict", refuse("R."), refuse("R.")),
     ],
 )
@@ -200,7 +200,8 @@ def limits(**changes: object) -> ReviewContext:
 def test_s7_fee_limits_refuse_at_the_configured_figures() -> None:
     usual = snapshot_of(spend(fee=1_000))
     assert review(usual, limits(max_fee=sats(1_000))).allowed
-    assert refused_by(usual, limits(max_fee=sats(999))) == {"fee-total"}
+    (refusal,) = review(usual, limits(max_fee=sats(999))).refusals
+    assert (refusal.name, refusal.figures) == ("fee-total", {"fee_sats": 1_000, "limit_sats": 999})
     found = review(usual, review_context())
     assert found.inspection is not None
     rate = found.inspection.fee_rate.sat_per_kvb
