@@ -124,6 +124,15 @@ class TestReplace:
             refused(ask(desk, **body), 422, "VALIDATION")
         assert not ok(desk.admin.get("/api/v1/changes", workspace_id=desk.workspace_id))
 
+    def test_one_change_waits_for_each_vault(self, desk):
+        more_accounts(desk)
+        vaults = [desk.vault["id"], ok(desk.create_vault("Other"))["id"]]
+        for first, second in (vaults, vaults[::-1]):
+            waiting = [ok(ask(desk, vault_id=first)), ok(ask(desk, "Other 2", vault_id=second))]
+            refused(ask(desk, "Treasury 3", vault_id=first), 409, "STATE_CONFLICT")
+            for change in waiting:
+                ok(decide(desk.admin, change, "decline"))
+
     def test_too_few_are_left_to_move_its_coins(self, desk, dora):
         desk.deposit(100_000)
         for name in SIGNERS[:2]:

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import false, or_, select
 
 from custody.schemas.call import PermissionName
-from custody.server.keys.quorums import vaults_left_short
+from custody.server.keys.quorums import approver, vaults_left_short
 from custody.server.store.models import KeyRow, MembershipRow, RoleRow, TokenCellRow, VaultRow, VaultSignerRow
 from custody.server.vaults.stored import address_script
 from multisig.tokens.machine import Cell
@@ -51,6 +51,15 @@ def strict(desk):
     """Beside the vault of two in three, one that needs all three."""
     ok(desk.create_vault("Reserve", m=3))
     return desk
+
+
+def test_the_right_to_approve_is_of_one_workspace(desk):
+    body = {"workspace_id": desk.workspace_id, "org_id": 1, "name": "Second", "network": "testnet"}
+    second = ok(desk.admin.post("/api/v1/create-workspace", body))
+    bob = desk.user_ids["bob"]
+    with desk.world.platform.services.store.read() as db:
+        assert db.scalars(approver(desk.workspace_id, bob)).all() == [bob]
+        assert db.scalars(approver(second["WorkspaceInfo"]["uid"], bob)).all() == []
 
 
 def test_two_of_three_keep_a_quorum_without_one(desk):

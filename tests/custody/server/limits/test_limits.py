@@ -80,6 +80,7 @@ def test_p18_p19_what_exceeds_a_limit_by_a_satoshi_reserves_nothing_and_is_recor
         "requested": btc(60_001 + fee),
         "next_reset": "2026-04-01T00:00:00.000Z",
     }
+    assert f", of which {btc(50_000 + fee)} BTC are used until " in problem["detail"]
     assert (mine(rich)[0], rich.wallets()[0]["locked_sats"]) == (btc(50_000 + fee), held)
     assert rich.audited()[-1] == "ROLE_LIMIT_EXCEEDED"
     rich.world.member(rich.workspace_id, "deputy@example.org", "Administrator")

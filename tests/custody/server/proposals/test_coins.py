@@ -39,8 +39,9 @@ DUST, EACH = 2_000, 175_000
 
 
 AMOUNTS = st.one_of(st.integers(1, 2_000), st.integers(2_000, 100_000))
-# Amount, height, whether we sent it ourselves, whether a proposal holds it.
-COIN = st.tuples(AMOUNTS, st.one_of(st.none(), st.integers(TIP - 8, TIP)), st.booleans(), st.booleans())
+HEIGHTS = st.one_of(st.none(), st.integers(TIP - 8, TIP), st.sampled_from((TIP - 98, TIP - 99)))
+# Amount, height, whether we sent it ourselves, whether a proposal holds it, whether it is a block's reward.
+COIN = st.tuples(AMOUNTS, HEIGHTS, st.booleans(), st.booleans(), st.booleans())
 
 
 @contextmanager
@@ -48,8 +49,10 @@ def stored(desk, rows):
     """A vault's coins for as long as one transaction, which is then undone."""
     with undone(desk.store) as db:
         vault = db.get_one(VaultRow, desk.vault["id"])
-        for number, (amount, height, is_own, is_locked) in enumerate(rows):
+        for number, (amount, height, is_own, is_locked, is_reward) in enumerate(rows):
             (outpoint,) = flood(db, vault, [amount], height=height, salt=number)
+            coin = db.get_one(ChainCoinRow, (vault.chain, outpoint.txid, outpoint.vout))
+            coin.is_coinbase = is_reward
             if is_own:
                 db.add(own(vault, outpoint))
             if is_locked:
@@ -76,8 +79,9 @@ def in_memory(db, rows) -> tuple[list[Candidate], list[Candidate]]:
     everything = [
         Candidate(coin.txid, coin.vout, Sats(coin.amount_sats), depth(coin.height), coin.txid in mine)
         for coin in found
+        if depth(coin.height) >= 100 or not coin.is_coinbase
     ]
-    assert len(everything) == len(rows)
+    assert len(found) == len(rows)
     return everything, [coin for coin in everything if coin.txid not in locked]
 
 
@@ -96,9 +100,11 @@ def few(monkeypatch):
     max_examples=examples(20),
 )
 # As many as a transaction takes.
-@example([(70_000, TIP - 7, False, False)] * 6, 200_000, 1_000, 0)
-@example([(70_000, TIP - 7, False, False)] * 6, 270_000, 1_000, 0)
-@example([(70_000, TIP - 7, False, False)] * 6, 280_000, 1_000, 0)
+@example([(70_000, TIP - 7, False, False, False)] * 6, 200_000, 1_000, 0)
+@example([(70_000, TIP - 7, False, False, False)] * 6, 270_000, 1_000, 0)
+@example([(70_000, TIP - 7, False, False, False)] * 6, 280_000, 1_000, 0)
+@example([(70_000, TIP - 98, False, False, True)], 50_000, 1_000, 0)
+@example([(70_000, TIP - 99, False, False, True)], 50_000, 1_000, 0)
 @given(
     st.lists(COIN, max_size=14), st.integers(1_000, 250_000), st.sampled_from((1_000, 5_000)), st.integers()
 )

@@ -12,7 +12,7 @@ from sqlalchemy import delete
 from custody.server.proposals import choosing, coins, drafts, paying
 from custody.server.rules import selection
 from custody.server.store.models import ChainCoinRow, CoinLockRow, VaultRow
-from multisig import Network, Psbt, Sats, decode_address, dust_threshold, format_btc
+from multisig import Network, Psbt, PsbtTooLarge, Sats, decode_address, dust_threshold, format_btc
 from tests.support.custody import CAFE, SHOP, ok, refused
 from tests.support.examples import examples
 from tests.support.flood import flood
@@ -73,6 +73,7 @@ def split(amount: int, *to: str) -> list[int]:
 @example([70_000] * 3, "30", RICH, 1)
 @example([50_000, 50_000], "1", 50_100, 1)
 @example([600], "1", RICH, 1)
+@example([50_200], "1", 50_000, 1)
 @example([300_000, 200_000], "1", 100, 0)
 @example([90_000, 90_000, 90_000], "1", 190, 0)
 @example([90_000, 90_000, 90_000], "1", 1_000, 0)
@@ -121,6 +122,22 @@ def test_it_says_what_it_leaves_out_and_why(desk):
     assert told["vault_left_sats"] == 10 * 10**8
     for words in ("held by proposals", "70000 sat not spendable yet", "150 sat in coins below"):
         assert words in told["words"]
+
+
+@pytest.mark.parametrize(("fit", "total"), [(1, 100_000), (3, 270_000), (4, 340_000)])
+def test_as_many_coins_count_as_fit_into_a_psbt(desk, monkeypatch, fit, total):
+    desk.deposit(100_000, 90_000, 80_000, 70_000)
+    built = choosing.built_psbt
+
+    def bounded(policy, spent, *rest):
+        if len(spent) > fit:
+            raise PsbtTooLarge("It is too large.")
+        return built(policy, spent, *rest)
+
+    monkeypatch.setattr(choosing, "LARGEST_MAP", 10**6)
+    monkeypatch.setattr(choosing, "built_psbt", bounded)
+    told = most(desk, fee_rate="1")
+    assert told["amount_sats"] + told["fee_sats"] == total
 
 
 def test_a_refusal_for_lack_of_funds_offers_it(desk):

@@ -89,6 +89,20 @@ def test_p65_what_cannot_be_spent_is_refused_by_name(desk):
     assert faults(problem) == [("/coins/0", "reserved"), ("/coins/1", "reserved")]
 
 
+def test_p65_a_blocks_reward_may_be_named_after_a_hundred_blocks(desk):
+    (reward,) = deposited(desk, 100_000)
+    txid, vout = reward.split(":")
+    for depth in (99, 100, 101):
+        with desk.world.platform.services.store.write() as db:
+            coin = db.get_one(ChainCoinRow, ("regtest", txid, int(vout)))
+            coin.is_coinbase, coin.height = True, desk.chain.tip().height + 1 - depth
+        answer = desk.propose(1_000, coins=[reward])
+        if depth == 99:
+            assert faults(refused(answer, 422, "VALIDATION")) == [("/coins/0", "immature")]
+        else:
+            ok(cancel(desk, made(answer)))
+
+
 def test_a_held_coin_names_the_version_that_holds_it_now(desk):
     (coin,) = deposited(desk, 500_000)
     first = made(desk.propose(50_000, fee_rate="1", coins=[coin]))

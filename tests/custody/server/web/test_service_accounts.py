@@ -88,7 +88,10 @@ class TestRights:
         account_id, bot = made(world, clerk.calls, rights=["VIEW_LOGS", "VIEW_BALANCES"])
         assert log(bot)
         ok(remove_permission(alice, clerk.role_id, "VIEW_LOGS"))
-        refused(bot.get("/api/v1/get-logs", org_uid=1, workspace_uid=1), 403, "PERMISSION_DENIED")
+        answer = refused(bot.get("/api/v1/get-logs", org_uid=1, workspace_uid=1), 403, "PERMISSION_DENIED")
+        assert answer["detail"].startswith(
+            "What this service account may do in this workspace does not carry"
+        )
         ok(wallets(bot))
         ok(remove(alice, clerk.user_id))
         refused(wallets(bot), 401, "UNAUTHENTICATED")

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+from sqlalchemy import select
 from starlette.requests import Request
 
+from custody.server.store.models import AccessTokenRow
 from custody.server.store.store import PageSnapshot
 from custody.server.web import routes
 from tests.support.accounts import Session, register, sign_in
@@ -113,6 +115,8 @@ class TestRefresh:
         for _ in range(3):
             world.clock.advance(days=29)
             session = session.after(session.refresh())
+        with world.platform.services.store.read() as db:
+            assert len(db.scalars(select(AccessTokenRow)).all()) == 1, "what has ended is not kept"
         world.clock.advance(days=30)
         assert session.refresh().status_code == 401
 

@@ -32,6 +32,8 @@ def test_the_founder_administers_it_from_the_first_moment(alice: As, eve: As, wo
     assert ok(update(alice, name="Treasury"))["description"] == ""
     assert ok(update(alice, description="All of it"))["name"] == "Treasury"
     assert world.audit_actions("workspace:1")[-2:] == ["WORKSPACE_UPDATED"] * 2
+    logs = ok(alice.get("/api/v1/get-logs", org_uid=1, workspace_uid=1))["logs"]
+    assert "renamed the workspace Main to Treasury" in [entry["description"] for entry in logs]
 
 
 def test_a_network_is_one_chain_on_the_whole_platform(alice: As, world: World) -> None:
