@@ -91,7 +91,7 @@ def test_s22_an_unknown_version_is_said_to_be_unknown(firmware):
                 "COLDCARD-2026-09-FEE",
             ],
         ),
-        (makes.LEDGER, "2.4.6", ["LEDGER-LSB-023"]),
+        (makes.LEDGER, "2.4.6", ["LEDGER-LSB-023", "LEDGER-2.5.0-SIGHASH"]),
     ],
 )
 async def test_s22_what_a_device_tells_over_its_wire_is_looked_up(make, firmware, flaws, monkeypatch):
