@@ -105,14 +105,11 @@ class _Node:
         self, key: bytes, chain_code: bytes, depth: int, parent: Fingerprint, child_number: int
     ) -> None:
         self.key = key
+        self.public_key = secp256k1.public_key_of(key)
         self.chain_code = chain_code
         self.depth = depth
         self.parent = parent
         self.child_number = child_number
-
-    @property
-    def public_key(self) -> bytes:
-        return secp256k1.public_key_of(self.key)
 
     @property
     def fingerprint(self) -> Fingerprint:

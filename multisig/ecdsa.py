@@ -58,9 +58,7 @@ def verify_ecdsa(pubkey: bytes, digest: bytes, der: bytes) -> bool:
 
 
 # Cached after the lengths were checked, so that entries are small.
-@lru_cache(maxsize=_SIGNATURES_KEPT)
-def _verify(pubkey: bytes, digest: bytes, der: bytes) -> bool:
-    return secp256k1.verify(pubkey, digest, der)
+_verify = lru_cache(maxsize=_SIGNATURES_KEPT)(secp256k1.verify)
 
 
 _MAGIC = b"Bitcoin Signed Message:\n"

@@ -7,6 +7,15 @@ ValueError, where nothing else is said.
 
 from btclib_secp256k1 import dsa, ecdh, keys, recovery, ssa, xonly
 
+public_key_of = keys.pubkey_from_prvkey
+"""Of a private key."""
+tweaked_public_key = keys.pubkey_tweak_add
+"""Of a public key P and a tweak: P + tweak × G (BIP-32, CKDpub)."""
+tweaked_private_key = keys.prvkey_tweak_add
+"""Of a private key k and a tweak: k + tweak (BIP-32, CKDpriv)."""
+recovered_public_key = recovery.recover
+"""Of a digest, the 64 bytes R and S of a signature, and the recovery id, 0 to 3: the key that made it."""
+
 
 def is_public_key(data: bytes) -> bool:
     """Whether `data` is a compressed public key on the curve."""
@@ -23,20 +32,6 @@ def uncompressed(public_key: bytes) -> bytes:
     return keys.reserialize(public_key, compressed=False)
 
 
-def tweaked_public_key(public_key: bytes, tweak: bytes) -> bytes:
-    """The key P + tweak × G (BIP-32, CKDpub)."""
-    return keys.pubkey_tweak_add(public_key, tweak)
-
-
-def tweaked_private_key(private_key: bytes, tweak: bytes) -> bytes:
-    """The key k + tweak (BIP-32, CKDpriv)."""
-    return keys.prvkey_tweak_add(private_key, tweak)
-
-
-def public_key_of(private_key: bytes) -> bytes:
-    return keys.pubkey_from_prvkey(private_key)
-
-
 def sign(private_key: bytes, digest: bytes) -> bytes:
     """ECDSA: strict DER, low S, the nonce of RFC 6979, without a sighash byte."""
     return dsa.sign(digest, private_key)
@@ -51,13 +46,8 @@ def verify(public_key: bytes, digest: bytes, der: bytes) -> bool:
 
 
 def sign_recoverable(private_key: bytes, digest: bytes) -> tuple[bytes, int]:
-    """The 64 bytes R and S of `sign`, and the recovery id, 0 to 3."""
+    """The 64 bytes R and S of `sign`, and the recovery id."""
     return recovery.sign(digest, private_key)
-
-
-def recovered_public_key(digest: bytes, signature64: bytes, recovery_id: int) -> bytes:
-    """The key that made the signature, R and S, of `digest`."""
-    return recovery.recover(digest, signature64, recovery_id)
 
 
 def x_only_public_key_of(private_key: bytes) -> bytes:
