@@ -85,7 +85,6 @@ def test_the_same_dice_choose_the_same_coins(candidates, target, dice):
 # One coin pays exactly; two together do.
 @example([500_000, 90_318, 70_000], 90_000, 2_000)
 @example([1_000_000, 50_000, 40_528, 3_000], 90_000, 2_000)
-# One coin pays exactly, and two of those after it pay too much.
 @example([90_318, 60_000, 50_000], 90_000, 2_000)
 @given(
     st.lists(st.integers(1_000, 60_000), min_size=1, max_size=9),
