@@ -147,8 +147,11 @@ def _branch_and_bound(pool: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | N
     def needed(count: int) -> int:
         return plan.target + plan.fee(count, with_change=False)
 
-    # Up to this much may go to the fee instead of a change output.
-    spare = plan.minimum_change + plan.fee(1, with_change=True) - plan.fee(1, with_change=False)
+    @cache
+    def makes_change(count: int) -> int:
+        """The least that makes a change output: what is below it goes to the fee."""
+        return plan.target + plan.minimum_change + plan.fee(count, with_change=True)
+
     best: tuple[int, ...] | None = None
     best_total = sum(amounts) + 1
     stack: list[tuple[int, int, tuple[int, ...]]] = [(0, 0, ())]
@@ -157,7 +160,7 @@ def _branch_and_bound(pool: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | N
         tries += 1
         start, total, taken = stack.pop()
         lacking = needed(len(taken) + 1) - total
-        too_much = min(lacking + spare, best_total - total)
+        too_much = min(makes_change(len(taken) + 1), best_total) - total
         index = bisect_left(rising, 1 - too_much, start)
         if remaining[index] < lacking or len(taken) == MAX_INPUTS:
             continue

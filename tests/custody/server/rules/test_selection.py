@@ -82,7 +82,8 @@ def test_the_same_dice_choose_the_same_coins(candidates, target, dice):
     assert first == second
 
 
-# One coin pays exactly; two together do.
+# One coin pays exactly; two together do; two pay a satoshi less than makes change.
+@example([1_000, 1_000], 1_001, 2_179)
 @example([500_000, 90_318, 70_000], 90_000, 2_000)
 @example([1_000_000, 50_000, 40_528, 3_000], 90_000, 2_000)
 @example([90_318, 60_000, 50_000], 90_000, 2_000)
@@ -96,12 +97,12 @@ def test_no_spend_without_change_is_overlooked_among_few_coins(amounts, target, 
     wanted = plan_for(target, rate)
     cost = wanted.fee(2, with_change=False) - wanted.fee(1, with_change=False) + 1
     worth = [amount for amount in amounts if amount > cost]
-    spare = wanted.minimum_change + wanted.fee(1, with_change=True) - wanted.fee(1, with_change=False)
     fees = []
     for count in range(1, len(worth) + 1):
         least = wanted.fee(count, with_change=False)
+        too_much = wanted.minimum_change + wanted.fee(count, with_change=True)
         paid = (sum(chosen) - target for chosen in combinations(worth, count))
-        fees += [fee for fee in paid if least <= fee < least + spare]
+        fees += [fee for fee in paid if least <= fee < too_much]
     found = _branch_and_bound(economic(coins(*amounts), wanted), wanted)
     assert (None if found is None else found.fee) == min(fees, default=None)
     if found is not None and found.fee * 20 < target:
