@@ -5,6 +5,7 @@ that keeps its connections for further exchanges, which uses none that the serve
 import asyncio
 import contextlib
 import http.client
+import io
 import socket
 import ssl
 import threading
@@ -118,7 +119,8 @@ def test_f_a_chunk_of_negative_size_is_not_taken_into_memory_at_once():
         line.request("GET", "/")
         with line.getresponse() as answer, pytest.raises(http.client.IncompleteRead):
             sizes.extend(map(len, pieces(answer)))
-    assert 0 < max(sizes) <= PIECE
+    # The second is what a reader holds, more than a piece since Python 3.14.
+    assert 0 < max(sizes) <= max(PIECE, io.DEFAULT_BUFFER_SIZE)
 
 
 def test_f_a_connection_that_opens_after_the_deadline_is_cut():
