@@ -104,7 +104,7 @@ def listed(state: Path, args: Namespace) -> list[dict[str, Any]]:
         devices = _devices(DaemonClient.plain(state))
     except SignerdError as error:
         # Always an array: Core then shows the error, and programs continue.
-        return [_daemon_row(error)]
+        return [row_of_no_device(in_words(error), code_of(error))]
     wanted = args.fingerprint
     return [_row(device) for device in devices if wanted in {None, device.fingerprint}]
 
@@ -170,7 +170,7 @@ def _row(device: "DeviceView") -> dict[str, Any]:
     return {**row, "error": f"{_UNKNOWN} {why}", "code": _STATES[device.state]}
 
 
-def _daemon_row(error: SignerdError) -> dict[str, Any]:
+def row_of_no_device(words: str, code: HwiCode) -> dict[str, Any]:
     return {
         "type": "signerd",
         "path": "",
@@ -178,15 +178,17 @@ def _daemon_row(error: SignerdError) -> dict[str, Any]:
         "model": "signerd",
         "needs_pin_sent": False,
         "needs_passphrase_sent": False,
-        "error": in_words(error),
-        "code": code_of(error),
+        "error": words,
+        "code": code,
     }
 
 
 def _meant(device: "DeviceView", args: Namespace) -> bool:
+    # As HWI: beside a path only the family of a model's name counts.
+    family = args.device_path and args.device_type and args.device_type.partition("_")[0].lower()
     return (
         args.fingerprint in {None, device.fingerprint}
-        and args.device_type in {None, device.family, model_of(device)}
+        and (family or args.device_type) in {None, device.family, model_of(device)}
         and args.device_path in {None, path_of(device)}
     )
 

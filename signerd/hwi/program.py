@@ -132,7 +132,7 @@ def _add_options(parser: Parser) -> None:
     add("--debug", action="store_true", help="Print the traceback of an unforeseen error on standard error.")
     add("--emulators", action="store_true", help="Ignored: the daemon's configuration names emulators.")
     add("--interactive", "-i", action="store_true", help="Ignored: the commands it is for are refused.")
-    add("--password", "-p", help="Refused: signerd asks for it itself.")
+    add("--password", "-p", help="Refused, unless it is empty: signerd asks for it itself.")
     add("--stdinpass", action="store_true", help="Refused, as --password.")
     add("--version", action=_Version, nargs=0)
     add("--state", type=Path, default=None, metavar="DIR", help="The daemon's state folder.")
@@ -245,13 +245,15 @@ def _no(words: str, code: HwiCode) -> dict[str, Any]:
 
 
 def _answer(args: Namespace) -> Any:
-    if args.password is not None or args.stdinpass:
-        raise HwiError(NO_PASSWORDS)
     if args.command in REFUSED:
         raise HwiError(sentence(args.command), HwiCode.UNAVAILABLE_ACTION)
     from signerd.client import DaemonClient
     from signerd.hwi import listing
 
+    if args.password or args.stdinpass:
+        if args.command == "enumerate":
+            return [listing.row_of_no_device(NO_PASSWORDS, HwiCode.BAD_ARGUMENT)]
+        raise HwiError(NO_PASSWORDS)
     if args.command == "enumerate":
         return listing.listed(state_folder(args), args)
     daemon = DaemonClient.plain(state_folder(args))
