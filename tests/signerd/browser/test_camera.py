@@ -77,6 +77,7 @@ def test_an_animated_answer_is_filmed_and_sent(make_desk, chromium, tmp_path):
         context.close()
 
 
+@pytest.mark.slow("films another device; an answer is filmed by the test before")
 def test_a_device_registers_by_its_screen_and_a_signed_line(make_desk, chromium, tmp_path):
     desk = make_desk(prepared=False)
     desk.outer.bridge.state = DeviceState.ABSENT

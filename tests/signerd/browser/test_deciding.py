@@ -184,6 +184,7 @@ def test_with_the_keyboard_alone_from_the_list_to_the_signature(desk):
     tab_to("proposal p-1")
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{desk.origin}/proposals/p-1")
+    expect(page.get_by_role("button", name="Approve on Regtest")).to_be_enabled()
     tab_to("Approve on Regtest")
     page.keyboard.press("Enter")
     desk.until_state("p-1", State.SUBMITTED)

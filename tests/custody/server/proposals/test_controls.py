@@ -9,6 +9,7 @@ from sqlalchemy import select
 from custody.schemas.call import PermissionName
 from custody.server.store.models import CoinLockRow, KeyRow, MembershipRow
 from tests.support.custody import CAFE, SHOP, SIGNERS, ok, refused
+from tests.support.examples import drawn
 from tests.support.profiles import grant
 from tests.support.replacing import bump, cancel, made, status
 from tests.support.staff import add_role, change_role
@@ -139,7 +140,8 @@ def test_p105_what_is_accepted_is_what_its_signers_can_complete(desk, maker_may_
     for role_id in (SIGNER_ROLE, silent):
         desk.limit_role("10", role_id=role_id)
     desk.bind(maker_may_approve=maker_may_approve)
-    cases = list(combinations_with_replacement(["active", "superseded", "lost", "silent"], 3))
+    every = list(combinations_with_replacement(["active", "superseded", "lost", "silent"], 3))
+    cases = drawn(every, len(every), of=f"{__name__} {inside} {maker_may_approve}")
     desk.deposit(*[50_000 for _ in range(2 * len(cases) + 2)])
     for states in cases:
         set_states(desk, dict.fromkeys(SIGNERS, "active"), silent)
