@@ -10,7 +10,7 @@ from custody.schemas.proposals import ProposalStatus, TroubleKind
 from firmware_bridge import RefusedByPerson
 from signerd.core.states import State
 from signerd.core.values import Trouble
-from tests.support.browser import NARROW, WIDE, draw, show
+from tests.support.browser import NARROW, WIDE, draw, show, until_true
 from tests.support.desk import snapshot_of, spend
 
 FOCUSED = """(() => {
@@ -103,6 +103,12 @@ def test_what_holds_a_payment_is_read_before_anything_else(desk):
     draw(page, "proposal-held", ("light",))
 
 
+NOTHING_LIES_OVER = """(() => {
+    const it = document.querySelector("%s"), box = it?.getBoundingClientRect();
+    return it?.contains(document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2));
+})()"""
+
+
 def expect_the_decision_in_view(page: Page) -> None:
     """At both ends of the page, on a telephone and on a screen: nobody looks for the way to say no."""
     for size in (NARROW, WIDE):
@@ -111,9 +117,8 @@ def expect_the_decision_in_view(page: Page) -> None:
             page.evaluate(f"window.scrollTo(0, {place})")
             for decision in (page.get_by_role("button", name="Approve on"), page.locator("summary.danger")):
                 expect(decision).to_be_in_viewport(ratio=1)
-                x, y, width, height = (decision.bounding_box() or {}).values()
-                middle = f"document.elementFromPoint({x + width / 2}, {y + height / 2})"
-                assert decision.evaluate(f"button => button.contains({middle})"), "nothing lies over it"
+            for decision in ("#approve button", "summary.danger"):
+                until_true(page, NOTHING_LIES_OVER % decision)
 
 
 def test_approved_it_is_followed_to_the_block_without_a_reload(desk):
