@@ -7,7 +7,7 @@ from typing import Final
 
 NEWEST: Final = (3, 14)
 # The newest for which the platform's engine has a wheel.
-NEWEST_OF_ENGINE: Final = (3, 13)
+NEWEST_OF_ENGINE: Final = "3.13"
 # New objects before the collector looks for cycles. With Python's 700 it runs again and again during the
 # imports, a sixth of the time until a server answers.
 COLLECT_AFTER: Final = 50_000
@@ -19,9 +19,10 @@ def prepare(program: str, version: tuple[int, int] = sys.version_info[:2]) -> No
     supported one.
     """
     if version > NEWEST:
+        newest, this = (".".join(map(str, each)) for each in (NEWEST, version))
         raise SystemExit(
-            f"{program} runs on Python 3.11 to {_text(NEWEST)}, and this is {_text(version)}: "
-            f"run {install_line(program, NEWEST)}"
+            f"{program} runs on Python 3.11 to {newest}, and this is {this}: "
+            f"run {install_line(program, newest)}"
         )
     gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
 
@@ -34,15 +35,11 @@ def settle() -> None:
     gc.set_threshold(*_USUAL)
 
 
-def install_line(program: str, version: tuple[int, int]) -> str:
+def install_line(program: str, version: str) -> str:
     """By the installer that made this environment, which knows the extras; uv's where none tells itself."""
     if (Path(sys.prefix) / "uv-receipt.toml").exists():
-        return f"uv tool upgrade --python {_text(version)} signerd"
+        return f"uv tool upgrade --python {version} signerd"
     if (Path(sys.prefix) / "pipx_metadata.json").exists():
-        return f"pipx reinstall --python {_text(version)} signerd"
+        return f"pipx reinstall --python {version} signerd"
     extras = "desktop,server" if program == "custody" else "desktop"
-    return f"uv tool install --python {_text(version)} 'signerd[{extras}]'"
-
-
-def _text(version: tuple[int, int]) -> str:
-    return ".".join(map(str, version))
+    return f"uv tool install --python {version} 'signerd[{extras}]'"

@@ -116,11 +116,13 @@ def choose(daemon: DaemonClient, args: Namespace) -> Chosen:
             "You must specify a device type or fingerprint for all commands except enumerate",
             HwiCode.NO_DEVICE_TYPE,
         )
-    if args.device_type and args.device_path and args.device_type.split("_")[0].lower() not in FAMILIES:
+    # As HWI: beside a path only the family of a model's name counts.
+    family = args.device_type.partition("_")[0].lower() if args.device_type and args.device_path else None
+    if family not in {None, *FAMILIES}:
         raise HwiError("Unknown device type specified", HwiCode.UNKNOWN_DEVICE_TYPE)
     accounts = daemon.accounts()
     _require_chain(args.chain, accounts.network)
-    device = next((device for device in _devices(daemon) if _meant(device, args)), None)
+    device = next((one for one in _devices(daemon) if _meant(one, args, family or args.device_type)), None)
     if device is not None:
         return Chosen(accounts, device.fingerprint, device)
     if args.device_type or args.fingerprint != accounts.fingerprint:
@@ -183,12 +185,10 @@ def row_of_no_device(words: str, code: HwiCode) -> dict[str, Any]:
     }
 
 
-def _meant(device: "DeviceView", args: Namespace) -> bool:
-    # As HWI: beside a path only the family of a model's name counts.
-    family = args.device_path and args.device_type and args.device_type.partition("_")[0].lower()
+def _meant(device: "DeviceView", args: Namespace, kind: str | None) -> bool:
     return (
         args.fingerprint in {None, device.fingerprint}
-        and (family or args.device_type) in {None, device.family, model_of(device)}
+        and kind in {None, device.family, model_of(device)}
         and args.device_path in {None, path_of(device)}
     )
 

@@ -118,7 +118,7 @@ def _process(command: str, state: Path, metrics: str | None, *, works: bool) -> 
     if find_spec("pbk") is None:
         fail(
             "The engine that validates transactions, py-bitcoinkernel, is not installed: it has wheels for "
-            "Python 3.11 to 3.13.",
+            f"Python 3.11 to {NEWEST_OF_ENGINE}.",
             f"Run: {install_line('custody', NEWEST_OF_ENGINE)}",
             Exit.STATE,
         )
