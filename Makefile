@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help venv demo test test-full web lint types format bench fuzz fuzz-keep lock deb docs audit release clean
 help:
 	@echo "make demo          the main job, on this machine, with virtual devices (AUTO=1: without a person; TOKENS=1: then a token)"
-	@echo "make test          every behaviour once, in about six minutes (HWI=/path/to/HWI: with another one than the locked)"
+	@echo "make test          every behaviour once, in about five minutes (HWI=/path/to/HWI: with another one than the locked)"
 	@echo "make test-full     everything, on every supported Python that is found, in about a quarter of an hour"
 	@echo "make web           the client for web pages, in web/dist; needs Node.js 20 and npm"
 	@echo "make lint          ruff, mypy, import contracts"

@@ -52,14 +52,8 @@ def _picture(text: str) -> bytes:
     return b"".join(rows)
 
 
-def test_an_animated_answer_is_filmed_and_sent(make_desk, chromium, tmp_path):
-    desk = make_desk()
-    desk.outer.bridge.state = DeviceState.ABSENT
-    desk.until_state("p-1", State.WAITING_PERSON)
-    service = desk.daemon.service
-    shown = desk.daemon.on_loop(service.proposal, "p-1")
-    desk.daemon.on_loop(service.approve, "p-1", shown.digest, frozenset())
-    given = desk.daemon.on_loop(airgap.export, service, "p-1", PAGE)
+def test_an_animated_answer_is_filmed_and_sent(desk, chromium, tmp_path):
+    given = desk.daemon.on_loop(airgap.export, desk.daemon.service, "p-1", PAGE)
     answer = ALICE.sign(Psbt.parse(given.psbt)).to_bytes()
     # From the middle on: no plain part comes again soon.
     texts = tuple(islice(ur.split(answer, max_fragment=200, first=4), 40))
