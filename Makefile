@@ -24,7 +24,7 @@ help:
 	@echo "make docs          the documents as a site, in site/: open site/index.html, it needs no network"
 	@echo "make lock          resolve every dependency again into lock/"
 	@echo "make deb           a Debian package for this release of Debian, into dist/"
-	@echo "make audit         known weaknesses of what is locked; asks PyPI's database over the network"
+	@echo "make audit         known weaknesses of what is locked; asks PyPI's database over the network (RELEASE=1: strictly)"
 	@echo "make release       wheel, sdist, Debian package, SBOMs and SHA256SUMS, into dist/"
 	@echo "make clean         remove .venv and state/"
 
@@ -102,7 +102,7 @@ deb: venv
 	@UV=$(BIN)/uv sh tools/deb
 
 audit: $(VENV)-release/.installed
-	$(VENV)-release/bin/pip-audit --strict --require-hashes --disable-pip -r lock/desktop.txt -r lock/server.txt
+	@$(BIN)/python -m tools.audit $(VENV)-release/bin/pip-audit $(if $(RELEASE),--release)
 
 release: venv $(VENV)-release/.installed
 	@UV=$(BIN)/uv RELEASE=$(VENV)-release/bin sh tools/release

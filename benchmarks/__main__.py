@@ -15,7 +15,6 @@ NAMES = (
     "hours",
     "loopback",
     "custody",
-    "tokens",
     "files",
     "statements",
 )

@@ -1,5 +1,5 @@
-"""The loopback's latency: ``GET /v1/devices`` compared with a bare route and with ``hwi enumerate``, events,
-plugs, pages.
+"""The loopback's latency: ``GET /v1/devices`` compared with a bare route and with ``hwi enumerate``, and
+events.
 
 The daemon and the bare route are processes of their own; the client is plain ``http.client`` on one
 persistent connection. The daemon has a real bridge to a virtual Trezor;
@@ -25,8 +25,6 @@ from typing import Any
 from benchmarks.devices.command import hwi
 from benchmarks.devices.desk import Device
 from benchmarks.idle import cpu_ms, memory_mb
-from benchmarks.plugging import measure as plugs
-from benchmarks.plugging import second_endpoint
 from firmware_bridge import Bridge, DeviceState
 from firmware_bridge.model import Endpoint, Family
 from tests.support.virtual import NETWORK, vault
@@ -92,31 +90,29 @@ async def bare() -> None:
 async def daemon(folder: Path, endpoint: str) -> None:
     """Obeys standard input: ``line`` adds one to the feed, ``sign`` signs in a loop until ``rest``."""
     from signerd.loopback.access.gates import AppRates
-    from signerd.loopback.access.sessions import PageSessions
     from signerd.loopback.serve import serving
     from tests.support.daemons import daemon_at, prepare
     from tests.support.served import make_outer
 
     # Lifts the rate limit of an app.
     AppRates.take = lambda _self, _who: None  # type: ignore[method-assign,assignment]  # the bound alone: its timing is measured too
-    state, sessions = folder / "s", PageSessions(time.monotonic)
+    state = folder / "s"
     state.mkdir(mode=0o700)
     prepare(state)
     platform = make_outer(folder).platform
-    places = [Endpoint.parse(endpoint), second_endpoint(folder)]
+    places = [Endpoint.parse(endpoint)]
     async with (
         Bridge(network=NETWORK, endpoints=places, usb=False) as bridge,
         # With usual pauses: short ones would poll the platform ten times a second.
         daemon_at(state, platform, bridge, sleep=asyncio.sleep) as service,
-        serving(service, state, port=0, sessions=sessions, clock=time.monotonic) as path,
+        serving(service, state, port=0, clock=time.monotonic) as path,
     ):
         while not [one for one in await bridge.refresh() if one.state is DeviceState.READY]:  # noqa: ASYNC110 - asked, as a person asks
             await asyncio.sleep(0.1)
         asked = await service.apps.ask("Bench", frozenset({"read"}), None)
         await service.apps.accept(asked.id, asked.code, rights=None, days=1)
         token = (await service.apps.collect(asked.id, asked.secret)).token
-        cookie = sessions.enter(sessions.entry())
-        how = {"port": service.page_address.port, "token": token, "cookie": cookie, "socket": str(path)}
+        how = {"port": service.page_address.port, "token": token, "socket": str(path)}
         print(json.dumps(how), flush=True)
         await _obey(service, bridge)
 
@@ -234,16 +230,6 @@ def show(title: str, told: dict[str, Any], pids: tuple[int, int]) -> None:
         asked[name][0].close()
 
 
-def pages(told: dict[str, Any]) -> None:
-    print(f"\n{'a page':>26} {'p50 ms':>8} {'p99 ms':>8}")
-    connection = http.client.HTTPConnection("127.0.0.1", told["port"])
-    cookie = {"Cookie": f"signerd-{told['port']}={told['cookie']}"}
-    for path in ("/", "/proposals/p-1", "/devices", "/vaults", "/apps", "/history", "/settings"):
-        times = sorted(timed(connection, path, cookie, max(CALLS // 20, 20)))
-        p50, p99 = statistics.median(times), times[int(len(times) * 0.99)]
-        print(f"{path:>26} {p50:8.2f} {p99:8.2f}")
-
-
 def best_enumerate_ms() -> float:
     def once() -> float:
         started = time.perf_counter()
@@ -288,8 +274,6 @@ def measure(folder: Path) -> None:
                     f"(slowest {slowest:.1f}); "
                     f"{grown:.1f} MB more resident"
                 )
-            plugs(folder, told)
-            pages(told)
             while_it_waits(folder / "waits", (plain.pid, base))
     finally:
         device.stop()

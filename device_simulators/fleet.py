@@ -52,7 +52,7 @@ class DeviceSettings:
     """`host:port` for a Trezor or a Ledger, a socket path for a Coldcard; None picks an address that is free.
     """
     allow_keypress: bool = False
-    label: str = "Virtual Trezor"
+    label: str = ""
     pin: str | None = field(default=None, repr=False)
     passphrase_protection: bool = False
     wallets_file: Path | None = None

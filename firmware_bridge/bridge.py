@@ -11,7 +11,7 @@ from firmware_bridge.conversation import Ask, Conversation, OnProgress
 from firmware_bridge.enrolment import Registration, Registrations, RegistrationsInMemory
 from firmware_bridge.errors import BadDeviceSignature
 from firmware_bridge.lane import Lane
-from firmware_bridge.makers import maker_of
+from firmware_bridge.makers import MAKERS
 from firmware_bridge.model import Deadlines, Device, DeviceEvent, Endpoint, Listing
 from firmware_bridge.operations import ShowAddress, SignMessage, Unlocked
 from firmware_bridge.presence.holders import Turn, no_turns
@@ -188,7 +188,7 @@ class Bridge:
             family, code = talk.record.device.family, vault.verification_code
             calls.enrol(family, vault, name, None, again=False)
             signer = await talk.read_signer(vault)
-            if not maker_of(family).enrols:
+            if not MAKERS[family].enrols:
                 return
             again = (signer, code) in talk.record.unknown_vaults
             known = talk.registration(signer, vault)
@@ -197,6 +197,11 @@ class Bridge:
             if proof is not None:
                 talk.keep(Registration(signer, code, args.policy.name, proof))
             talk.record.unknown_vaults.discard((signer, code))
+
+    def registrations_of(self, vault: Vault) -> tuple[Registration, ...]:
+        """What Ledgers returned for it: any program may show it to the same device."""
+        code, store = vault.verification_code, self._registrations
+        return tuple(filter(None, (store.find(key.fingerprint, code) for key in vault.cosigners)))
 
     async def show_address(
         self,

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from firmware_bridge.enrolment import HMAC_BYTES, Registration, require_name
 from firmware_bridge.errors import AddressMismatch, DeviceFault, WrongApp
 from firmware_bridge.faults import clean_detail
-from firmware_bridge.makers import maker_of
+from firmware_bridge.makers import MAKERS
 from firmware_bridge.model import Family
 from firmware_bridge.operations import Enrol, Keys, PolicyText, Probed, Unlocked
 from multisig import (
@@ -46,7 +46,7 @@ def enrol(
 ) -> Enrol:
     """:raises Unsupported: the name or the vault is more than devices of this family take."""
     require_name(family, name)
-    vault_file = maker_of(family).vault_file
+    vault_file = MAKERS[family].vault_file
     return Enrol(
         policy_text(vault, None if again else registration, name),
         again=again,

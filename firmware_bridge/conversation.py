@@ -26,7 +26,7 @@ from firmware_bridge.errors import (
 from firmware_bridge.faults import clean_detail
 from firmware_bridge.lane import OnNote
 from firmware_bridge.limits import why_not
-from firmware_bridge.makers import maker_of, why_no_proof
+from firmware_bridge.makers import MAKERS, why_no_proof
 from firmware_bridge.model import Deadlines, Progress
 from firmware_bridge.operations import Arguments, Keys, PolicyText, Sign, Xpubs
 from firmware_bridge.protocol import TAKEN, Question
@@ -216,7 +216,7 @@ async def sign(talk: Conversation, psbt: Psbt, policy: Policy, wanted: Fingerpri
         obstacle = why_no_proof(device.family, device.model, device.firmware, coins=len(psbt.inputs) - 1)
         if obstacle:
             raise Unsupported(f"This device signs no such message: {obstacle}.")
-    if (why := why_not(maker_of(device.family).limits_of(device.model), psbt, policy)) is not None:
+    if (why := why_not(MAKERS[device.family].limits_of(device.model), psbt, policy)) is not None:
         raise Unsupported(why)
     signer = await talk.read_signer(policy, wanted)
     if signer_progress(psbt, policy, signer).is_complete:
@@ -274,7 +274,7 @@ async def _ask_person(talk: Conversation, signing: _Signing) -> str:
             record.unanswered = signing.digest
 
     deadlines, keys = talk.deadlines, len(policy_keys(signing.policy))
-    work = maker_of(record.device.family).pace.seconds(
+    work = MAKERS[record.device.family].pace.seconds(
         len(psbt.inputs), len(psbt.outputs), keys, len(signing.content)
     )
     try:

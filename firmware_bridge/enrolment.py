@@ -12,7 +12,7 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from firmware_bridge.errors import Unsupported
-from firmware_bridge.makers import maker_of
+from firmware_bridge.makers import MAKERS
 from firmware_bridge.makers.maker import Names
 from firmware_bridge.model import Family
 from multisig import Fingerprint, InvalidKey, Vault
@@ -25,7 +25,7 @@ def require_name(family: Family, name: str) -> None:
     """:raises Unsupported: devices of this family do not accept the name. Those that keep no names accept
     any.
     """
-    maker = maker_of(family)
+    maker = MAKERS[family]
     if maker.names is not None and not maker.names.fit(name):
         raise Unsupported(
             f"A {maker.name} takes names of 1 to {maker.names.most} printable ASCII characters"
@@ -37,7 +37,7 @@ def fitting_name(family: Family, name: str, vault: Vault) -> str:
     """The name as devices of this family accept it: ASCII, and if it was cut, followed by the start of the
     vault's verification code, so that two long names stay distinct.
     """
-    names = maker_of(family).names or Names(_LONGEST_NAME)
+    names = MAKERS[family].names or Names(_LONGEST_NAME)
     folded = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode("ascii")
     for misread, instead in names.mends:
         folded = misread.sub(instead, folded)

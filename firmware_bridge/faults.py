@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from firmware_bridge import errors
-from firmware_bridge.makers import maker_of
+from firmware_bridge.makers import MAKERS
 from firmware_bridge.model import Family
 
 # A device's words go to screens and logs: bounded, without control characters (L8).
@@ -41,15 +41,13 @@ _HWI_CODES: Final[Mapping[int, type[errors.BridgeError]]] = {
 
 # Exceptions that HWI passes on, by name: trezorlib's, ckcc's, libusb's, the system's.
 _KINDS: Final[Mapping[str, type[errors.BridgeError]]] = {
-    "Cancelled": errors.RefusedByPerson,
     "CCUserRefused": errors.RefusedByPerson,
     "CCBusyError": errors.Busy,
-    "PinException": errors.Locked,
-    "OutdatedFirmwareError": errors.Unsupported,
     "FirmwareVersionOutdatedException": errors.Unsupported,
     "LibraryVersionOutdatedException": errors.Unsupported,
     "UnsupportedException": errors.Unsupported,
     "DuplicateEntryException": errors.Unsupported,
+    "DeviceIsBusy": errors.Busy,
     "TransportException": errors.Disconnected,
     "USBErrorNoDevice": errors.Disconnected,
     "USBErrorNotFound": errors.Disconnected,
@@ -69,7 +67,7 @@ _KINDS: Final[Mapping[str, type[errors.BridgeError]]] = {
 
 def outcome(family: Family, fault: ReportedFault) -> tuple[type[errors.BridgeError], str]:
     """The outcome, and the device's own words. An unknown failure is a device fault."""
-    maker = maker_of(family)
+    maker = MAKERS[family]
     detail = clean_detail(fault.text or fault.kinds[0])
     if fault.status is not None and fault.status in maker.statuses:
         return maker.statuses[fault.status], detail

@@ -1,5 +1,5 @@
 """HWI where it is not installed. 3.2.0's metadata refuses Python 3.13 and later, on which its code runs: our
-own leaves it out there, and one more line installs it (ADR 24).
+own leaves it out there, and one more line installs it (ADR 24). A Trezor is driven without it.
 """
 
 import shlex
@@ -7,16 +7,18 @@ import sys
 from importlib.util import find_spec
 from typing import Final
 
+from firmware_bridge.model import Family
+
 HWI: Final = "hwi==3.2.0"
 # From here on HWI's metadata refuses it.
 _REFUSED: Final = (3, 13)
 
 
-def missing_hwi() -> str | None:
-    """What is missing and the line to run, as one sentence; None where HWI is installed. Imports nothing."""
-    if find_spec("hwilib") is not None:
+def missing_hwi(family: Family | None = None) -> str | None:
+    """What is missing and the line to run, as one sentence; None where HWI is installed, or not needed."""
+    if family is Family.TREZOR or find_spec("hwilib") is not None:
         return None
-    return f"HWI, which talks to the devices, is not installed here: run {install_line()}"
+    return f"HWI, which talks to all devices but a Trezor, is not installed here: run {install_line()}"
 
 
 def install_line() -> str:

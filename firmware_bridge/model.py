@@ -145,6 +145,10 @@ class Device(ByMember):
             detail=None,
         )
 
+    def called(self, model: str) -> Self:
+        """Of this model; of a program its name says so."""
+        return replace(self, model=f"{model} (emulator)" if self.emulator else model)
+
     def appeared(self) -> Self:
         """:raises IllegalDeviceTransition: as the methods below, where this cannot happen in this state."""
         return self._to(DeviceState.PRESENT, None, self.state == DeviceState.ABSENT)

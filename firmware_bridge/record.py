@@ -8,7 +8,7 @@ from typing import Final
 from firmware_bridge import calls, errors
 from firmware_bridge.errors import BridgeError, Cancelled, Disconnected
 from firmware_bridge.lane import Lane
-from firmware_bridge.makers import maker_of
+from firmware_bridge.makers import MAKERS
 from firmware_bridge.model import Deadlines, Device, DeviceState, Sighting
 from firmware_bridge.operations import Probed
 from firmware_bridge.presence.holders import FindHolder, Turn
@@ -162,7 +162,7 @@ class Prober:
         if state == DeviceState.READY and (answer is None or answer.obstacle is not None):
             # The person refused a question of an earlier request: the device is asked again.
             state = DeviceState.PRESENT
-        record.perhaps_shared = state in _PERHAPS_IN_USE and maker_of(record.device.family).shares_session
+        record.perhaps_shared = state in _PERHAPS_IN_USE and MAKERS[record.device.family].shares_session
         self._learn(record, answer)
         self.move(record, record.device.found(state, detail))
         record.fruitless = record.fruitless + 1 if record.device.state in ASK_AGAIN else 0
@@ -180,11 +180,8 @@ class Prober:
     def _learn(self, record: DeviceRecord, answer: Probed | None) -> None:
         if answer is None:
             return
-        model = answer.model or record.device.model
-        emulated = record.device.emulator and "(emulator)" not in model
         record.device = replace(
-            record.device,
-            model=f"{model} (emulator)" if emulated else model,
+            record.device.called(answer.model) if answer.model else record.device,
             label=answer.label or None,
             fingerprint=None if answer.fingerprint is None else Fingerprint.from_hex(answer.fingerprint),
             firmware=answer.firmware,

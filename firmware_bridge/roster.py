@@ -17,7 +17,7 @@ from firmware_bridge import errors
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.faults import clean_detail
 from firmware_bridge.lane import Lane
-from firmware_bridge.makers import maker_of
+from firmware_bridge.makers import MAKERS
 from firmware_bridge.model import (
     Deadlines,
     Device,
@@ -256,7 +256,7 @@ class Roster:
             state = DeviceState.READY
         except BridgeError as outcome:
             state, detail = await self._after(record, outcome, before)
-            outcome.hint = maker_of(record.device.family).hints.get(type(outcome), outcome.hint)
+            outcome.hint = MAKERS[record.device.family].hints.get(type(outcome), outcome.hint)
             if record.held and isinstance(outcome, errors.Busy | errors.NoPermission):
                 raise errors.Busy(detail) from outcome
             raise
@@ -318,7 +318,7 @@ class Roster:
         if record.device.state == DeviceState.ABSENT:
             record.probed_at, record.perhaps_shared, record.held, record.fruitless = None, False, False, 0
             # Another model may be plugged in there now.
-            record.device = replace(record.device, model=sighting.model)
+            record.device = record.device.called(sighting.model)
             self._move(record, record.device.appeared())
         if record.device.state == DeviceState.PRESENT:
             self._note_obstacle(record, sighting)
@@ -327,7 +327,7 @@ class Roster:
         if sighting.unsupported is not None:
             self._move(record, record.device.found(DeviceState.UNSUPPORTED, sighting.unsupported))
         elif not sighting.permitted:
-            rules = maker_of(record.device.family).udev_rules
+            rules = MAKERS[record.device.family].udev_rules
             words = f"{errors.NoPermission.sentence} Install the rules file {rules}."
             self._move(record, record.device.found(DeviceState.NO_PERMISSION, words))
 
@@ -344,7 +344,7 @@ class Roster:
 
     def _move(self, record: DeviceRecord, device: Device) -> None:
         old, record.device = record.device.state, device
-        if record.device.state == DeviceState.ABSENT and not maker_of(record.device.family).keeps_session:
+        if record.device.state == DeviceState.ABSENT and not MAKERS[record.device.family].keeps_session:
             # The device was without power: it has forgotten the passphrase.
             record.lane.session = None
         if record.device.state != old:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from firmware_bridge.makers import maker_of
+from firmware_bridge.makers import MAKERS
 from firmware_bridge.makers.maker import Style
 from firmware_bridge.model import Family
 from multisig import Network, NetworkKind
@@ -66,7 +66,7 @@ def payment_screens(
     """In the device's order; empty where the maker's screens are not known. ``most``: how many outputs are
     written out, the first ones.
     """
-    style = maker_of(family).style
+    style = MAKERS[family].style
     if style is None:
         return ()
     sums = _sums(style, network, payment)
@@ -84,7 +84,7 @@ def payment_screens(
 
 def number_of_outputs(family: Family, payment: ShownPayment) -> int:
     """How many the device shows; 0 where the maker's screens are not known."""
-    style = maker_of(family).style
+    style = MAKERS[family].style
     return 0 if style is None else len(_outputs_shown(style, payment))
 
 
@@ -108,7 +108,7 @@ class ShownProof:
 
 def proof_screens(family: Family, network: Network, proof: ShownProof) -> tuple[Screen, ...]:
     """Empty for makers whose devices do not sign such messages."""
-    style = maker_of(family).style
+    style = MAKERS[family].style
     if style is None or not style.proof:
         return ()
     nothing = _amount(style, network, 0)

@@ -23,9 +23,8 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Final, Protocol
 
 from firmware_bridge import protocol
-from firmware_bridge.errors import BridgeError, Cancelled, DeviceFault, Unsupported
+from firmware_bridge.errors import BridgeError, Cancelled, DeviceFault
 from firmware_bridge.faults import clean_detail
-from firmware_bridge.missing import missing_hwi
 from firmware_bridge.model import Endpoint
 from firmware_bridge.protocol import DeviceClient, DriverHost, Opener, Question
 from multisig import Network
@@ -54,8 +53,6 @@ def main(channel: socket.socket, endpoint: str, network: str, *, confined: bool 
     held = _confine(where, channel) if confined else {}
 
     def open_device(caller: DriverHost, request: protocol.WorkerCall) -> DeviceClient:
-        if (missing := missing_hwi()) is not None:
-            raise Unsupported(detail=missing)
         from firmware_bridge import hwi_client
 
         return hwi_client.open_device(where, chain, caller, request)
@@ -64,8 +61,7 @@ def main(channel: socket.socket, endpoint: str, network: str, *, confined: bool 
 
 
 def _confine(endpoint: Endpoint, channel: socket.socket) -> dict[str, Any]:
-    # Importing HWI opens libusb, which may need what is given up. Without HWI, opening the device fails and
-    # says so.
+    # Importing HWI opens libusb, which may need what is given up. If it fails, opening the device says so.
     with contextlib.suppress(ImportError):
         from firmware_bridge import hwi_client  # noqa: F401 - see above
     from firmware_bridge.confinement import confine

@@ -88,7 +88,10 @@ def built_psbt(
         raise InvalidPsbt("A coin is spent twice.")
     spent = tuple(spent_input(policy, coin, sequence) for coin in coins)
     made = tuple(_output(policy, item) for item in outputs)
-    _check_amounts(coins, made)
+    if not made:
+        raise InvalidPsbt("The transaction has no outputs.")
+    if sum(item.amount for item in made) > sum(coin.amount for coin in coins):
+        raise InvalidPsbt("The outputs are more than the coins hold.")
     tx = Transaction(
         version=version,
         inputs=tuple(TxIn(coin.outpoint, sequence, b"", ()) for coin in coins),
@@ -104,13 +107,6 @@ def built_psbt(
     # A PSBT that we build passes the same parser as one that we receive.
     raw = psbt.to_bytes()
     return Built(Psbt.parse(raw), raw)
-
-
-def _check_amounts(coins: Sequence[CoinToSpend], outputs: Sequence[PsbtOutput]) -> None:
-    if not outputs:
-        raise InvalidPsbt("The transaction has no outputs.")
-    if sum(item.amount for item in outputs) > sum(coin.amount for coin in coins):
-        raise InvalidPsbt("The outputs are more than the coins hold.")
 
 
 def spent_input(policy: Policy, coin: CoinToSpend, sequence: int) -> PsbtInput:

@@ -35,18 +35,21 @@ def parse_canonical(data: bytes) -> JsonValue:
     """The value of a text that is canonical already. Raises JsonError for any other text, well formed
     or not.
     """
-    value = _parse(data)
+    value = parse_json(data)
     if canonical_json(value) != data:
         raise JsonError("it is not in canonical form")
     return value
 
 
-def _parse(data: bytes) -> JsonValue:
+def parse_json(data: bytes, *, fractions: bool = False) -> JsonValue:
+    """The value of any text of JSON that has no name twice, and no other numbers than whole ones;
+    ``fractions``: others are text. Raises JsonError.
+    """
     try:
         value: JsonValue = json.loads(
             data.decode("utf-8"),
             object_pairs_hook=_object,
-            parse_float=_no_number,
+            parse_float=str if fractions else _no_number,
             parse_constant=_no_number,
         )
     except JsonError:

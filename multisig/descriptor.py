@@ -142,7 +142,7 @@ def _read(text: str, network: Network | None, *, strict: bool) -> tuple[int, tup
     body = strip_checksum(text, strict=False)
     match = _SORTED_MULTI.fullmatch(body)
     if match is None:
-        raise _other_form(body)
+        raise other_form(body)
     if strict and body == text:
         strip_checksum(text)
     expressions = match[2].split(",")
@@ -151,7 +151,8 @@ def _read(text: str, network: Network | None, *, strict: bool) -> tuple[int, tup
     )
 
 
-def _other_form(body: str) -> InvalidDescriptor:
+def other_form(body: str) -> InvalidDescriptor:
+    """Names the kind of descriptor that begins so."""
     kind = next((words for start, words in _OTHERS.items() if body.startswith(start)), None)
     if kind is None:
         return InvalidDescriptor("This is not written as wsh(sortedmulti(M,key,…)) is.", hint=_COPY)

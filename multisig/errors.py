@@ -1,10 +1,5 @@
 """The errors of this package.
 
-MultisigError
-├── InvalidKey · InvalidPath · InvalidDescriptor · InvalidAddress · WrongNetwork
-├── InvalidAmount · InvalidMessage · InvalidTransaction · InvalidToken
-└── InvalidPsbt · PsbtTooLarge · PsbtMismatch · BadSignature (ForeignSignature) · NotFinalisable
-
 The text of an error is a sentence saying what is wrong; `hint` says what to do about it; `code` never
 changes.
 """
@@ -35,7 +30,7 @@ class InvalidPath(MultisigError):
     """A derivation path or an index that is malformed or out of bounds."""
 
     code = "invalid-path"
-    hint = "Write the path like m/48h/0h/0h/2h."
+    hint = "Write the path like m/48h/1h/0h/2h, or on mainnet m/48h/0h/0h/2h."
 
 
 class InvalidDescriptor(MultisigError):

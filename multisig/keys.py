@@ -86,13 +86,10 @@ class DerivationPath(AsWritten):
             raise InvalidPath("The path has more than 255 levels.")
         return cls(tuple(_parse_step(step) for step in steps))
 
-    def child(self, index: int) -> Self:
-        """One level further down; add HARDENED to `index` for a hardened child. Raises InvalidPath."""
-        return type(self)((*self.indexes, index))
-
     def __truediv__(self, below: "DerivationPath | str | int") -> "DerivationPath":
+        """Further down; add HARDENED to a number for a hardened child. Raises InvalidPath."""
         if isinstance(below, int):
-            return self.child(below)
+            below = DerivationPath((below,))
         if isinstance(below, str):
             below = DerivationPath.parse(below)
         return DerivationPath(self.indexes + below.indexes)
@@ -111,7 +108,7 @@ class DerivationPath(AsWritten):
         return True
 
     def __str__(self) -> str:
-        return "/".join(("m", *(_format_step(index) for index in self.indexes)))
+        return "/".join(("m", *(f"{i - HARDENED}h" if i >= HARDENED else str(i) for i in self.indexes)))
 
 
 def _require_child_numbers(indexes: Iterable[int]) -> None:
@@ -126,10 +123,6 @@ def _parse_step(text: str) -> int:
     if match is None or int(match[1]) >= HARDENED:
         raise InvalidPath(f"A level of the path is {text[:12]!a}: write 0 to 2147483647, with h or without.")
     return int(match[1]) + (HARDENED if match[2] else 0)
-
-
-def _format_step(index: int) -> str:
-    return f"{index - HARDENED}h" if index >= HARDENED else str(index)
 
 
 @dataclass(frozen=True, order=True, repr=False)
@@ -148,9 +141,6 @@ class KeyOrigin(AsWritten):
         if slash and (not path or path.startswith("m")):
             raise InvalidPath("The key origin ends with a slash or names the master key twice.")
         return cls(Fingerprint.from_hex(fingerprint), DerivationPath.parse(path))
-
-    def child(self, index: int) -> Self:
-        return type(self)(self.fingerprint, self.path.child(index))
 
     def __str__(self) -> str:
         return f"{self.fingerprint}{str(self.path).removeprefix('m')}"
@@ -235,7 +225,7 @@ class ExtendedPublicKey(AsWritten):
         _require_unhardened(index)
         if self.depth == MAX_DEPTH:
             raise InvalidPath("Nothing can be derived below level 255.")
-        public_key, chain_code = child(self.public_key, self.chain_code, index)
+        public_key, chain_code = _child_of(self.public_key, self.public_key, self.chain_code, index)
         return ExtendedPublicKey(self.kind, self.depth + 1, self.fingerprint, index, chain_code, public_key)
 
     def derive_public_key(self, chain: int, index: int) -> bytes:
@@ -276,6 +266,21 @@ def _refuse_version(version: bytes) -> None:
         raise InvalidKey(
             f"This extended key is in the {name} form, which is not supported.", hint=_SLIP132_HINT
         )
+
+
+def plain_form(text: str, *forms: str) -> str:
+    """An extended key that is written in one of these forms of SLIP-132 ("Zpub"), as xpub or tpub. Any other
+    text is returned as it is.
+    """
+    try:
+        data = encodings.decode_base58check(text)
+    except encodings.Base58Error:
+        return text
+    form = _SLIP132_VERSIONS.get(data[:4])
+    if form not in forms:
+        return text
+    kind = NetworkKind.MAINNET if form[0] in "yYzZ" else NetworkKind.TESTNET
+    return encodings.encode_base58check(kind.xpub_version + data[4:])
 
 
 def _require_unhardened(*indexes: int) -> None:
@@ -333,11 +338,6 @@ _BRANCHES_KEPT = 1024
 _KEYS_KEPT = 6_144
 
 
-def child(public_key: bytes, chain_code: bytes, index: int) -> tuple[bytes, bytes]:
-    """Public key and chain code of the unhardened child `index`."""
-    return _child_of(public_key, public_key, chain_code, index)
-
-
 @lru_cache(maxsize=_KEYS_KEPT)
 def grandchild(public_key: bytes, chain_code: bytes, branch: int, index: int) -> bytes:
     """The public key at /branch/index."""
@@ -347,12 +347,12 @@ def grandchild(public_key: bytes, chain_code: bytes, branch: int, index: int) ->
 
 @lru_cache(maxsize=_BRANCHES_KEPT)
 def _branch(public_key: bytes, chain_code: bytes, index: int) -> tuple[bytes, bytes, bytes]:
-    branch_key, branch_code = child(public_key, chain_code, index)
+    branch_key, branch_code = _child_of(public_key, public_key, chain_code, index)
     return secp256k1.uncompressed(branch_key), branch_key, branch_code
 
 
 def _child_of(point: bytes, public_key: bytes, chain_code: bytes, index: int) -> tuple[bytes, bytes]:
-    """``point``: the public key as it is read fastest."""
+    """Public key and chain code of the unhardened child. ``point``: the public key as it is read fastest."""
     digest = hmac.digest(chain_code, public_key + index.to_bytes(4), "sha512")
     try:
         derived = secp256k1.tweaked_public_key(point, digest[:32])

@@ -1,6 +1,5 @@
 """The Bitcoin networks and the constants in which they differ."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -27,14 +26,6 @@ _XPUB_VERSIONS = {
 }
 
 
-@dataclass(frozen=True)
-class _Constants:
-    kind: NetworkKind
-    hrp: str
-    p2pkh: int
-    p2sh: int
-
-
 class Network(StrEnum):
     """A Bitcoin network. Which test network is meant is configuration, never read from an address."""
 
@@ -45,7 +36,7 @@ class Network(StrEnum):
 
     @property
     def kind(self) -> NetworkKind:
-        return _CONSTANTS[self].kind
+        return NetworkKind.MAINNET if self is Network.MAINNET else NetworkKind.TESTNET
 
     @property
     def api_name(self) -> str:
@@ -57,26 +48,22 @@ class Network(StrEnum):
         return self.kind.coin_type
 
     @property
-    def xpub_version(self) -> bytes:
-        return self.kind.xpub_version
-
-    @property
     def hrp(self) -> str:
         """The human-readable part of its segwit addresses (BIP-173)."""
-        return _CONSTANTS[self].hrp
+        return _HRPS[self]
 
     @property
     def p2pkh_prefix(self) -> int:
-        return _CONSTANTS[self].p2pkh
+        return 0x00 if self is Network.MAINNET else 0x6F
 
     @property
     def p2sh_prefix(self) -> int:
-        return _CONSTANTS[self].p2sh
+        return 0x05 if self is Network.MAINNET else 0xC4
 
 
-_CONSTANTS = {
-    Network.MAINNET: _Constants(NetworkKind.MAINNET, "bc", 0x00, 0x05),
-    Network.TESTNET4: _Constants(NetworkKind.TESTNET, "tb", 0x6F, 0xC4),
-    Network.SIGNET: _Constants(NetworkKind.TESTNET, "tb", 0x6F, 0xC4),
-    Network.REGTEST: _Constants(NetworkKind.TESTNET, "bcrt", 0x6F, 0xC4),
+_HRPS = {
+    Network.MAINNET: "bc",
+    Network.TESTNET4: "tb",
+    Network.SIGNET: "tb",
+    Network.REGTEST: "bcrt",
 }

@@ -2,7 +2,7 @@
 scripts, for one network at a time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 from functools import lru_cache
 
@@ -32,8 +32,9 @@ _SPEND_BYTES_SEGWIT = 67
 
 
 class ScriptKind(StrEnum):
-    """The kind of an output script. Only the first five have an address here.
+    """The kind of an output script. Only the first five have an address that is paid here.
 
+    P2A is the output of Bitcoin Core 28 that anyone may spend, to raise the fee (policy; script OP_1 <4e73>).
     UNKNOWN includes witness versions without rules yet, whose coins anyone can spend today.
     """
 
@@ -42,6 +43,7 @@ class ScriptKind(StrEnum):
     P2WPKH = "p2wpkh"
     P2WSH = "p2wsh"
     P2TR = "p2tr"
+    P2A = "p2a"
     OP_RETURN = "op_return"
     UNKNOWN = "unknown"
 
@@ -149,6 +151,8 @@ def parse_op_return(script: bytes) -> bytes | None:
 def classify(script: bytes) -> ScriptKind:
     """What kind of output script this is. OP_RETURN is any script that begins with it, well formed or not."""
     witness = parse_witness_output(script)
+    if script == P2A_SCRIPT:
+        return ScriptKind.P2A
     if witness is not None:
         version, program = witness
         return _WITNESS_KINDS.get((version, len(program)), ScriptKind.UNKNOWN)
@@ -159,11 +163,22 @@ def classify(script: bytes) -> ScriptKind:
     return ScriptKind.OP_RETURN if script[:1] == bytes((_OP_RETURN,)) else ScriptKind.UNKNOWN
 
 
+P2A_SCRIPT = b"\x51\x02\x4e\x73"
 _WITNESS_KINDS = {
     (0, 20): ScriptKind.P2WPKH,
     (0, 32): ScriptKind.P2WSH,
     (1, 32): ScriptKind.P2TR,
 }
+
+
+def unaddressed(script: bytes) -> str:
+    """What a script without an address is, for people."""
+    return "an anchor that anyone may take (P2A)" if script == P2A_SCRIPT else "a script without an address"
+
+
+def p2a_address(network: Network) -> str:
+    """For reading: bc1pfeessrawgf on mainnet. Nobody is paid there, so `decode_address` refuses it."""
+    return encodings.encode_segwit(network.hrp, 1, P2A_SCRIPT[2:])
 
 
 def dust_threshold(script: bytes) -> Sats:
@@ -196,12 +211,34 @@ def encode_address(script: bytes, network: Network) -> str | None:
     return encodings.encode_segwit(network.hrp, *witness)
 
 
+# How much of each end a person compares who compares in haste.
+_ENDS = 4
+
+
+def ends_of(address: str) -> str:
+    """The characters of its ends: those after the prefix (``bc1q``, ``3``), and the last ones."""
+    is_segwit = any(address.startswith(network.hrp + "1") for network in Network)
+    start = address.index("1") + 2 if is_segwit else 1
+    return address[start : start + _ENDS] + address[-_ENDS:]
+
+
+def resembled(paid: Iterable[str], known: Collection[str], named: Collection[str]) -> dict[str, str]:
+    """Of the addresses that are paid, those with the ends of a known one and another middle, each with it: an
+    attacker makes such an address, and waits for a person who copies it from a list (address poisoning). None
+    that is known itself; what only has a name resembles no other name. Addresses as `encode_address` writes.
+    """
+    first = {ends_of(each): each for each in sorted(known)}
+    either = {ends_of(each): each for each in sorted(named)} | first
+    there = {each: first if each in named else either for each in paid if each not in known}
+    return {each: by_ends[ends_of(each)] for each, by_ends in there.items() if ends_of(each) in by_ends}
+
+
 @lru_cache(maxsize=_ADDRESSES_KEPT)
 def decode_address(text: str, network: Network) -> bytes:
     """The output script of an address of `network` (BIP-173, BIP-350; P28).
 
-    Witness versions that have no rules yet are refused, although BIP-350 gives them an address: today anyone
-    could take such coins. Raises InvalidAddress, WrongNetwork.
+    P2A is refused, and so are witness versions that have no rules yet, although BIP-350 gives them addresses:
+    anyone can take such coins. Raises InvalidAddress, WrongNetwork.
     """
     if not text or len(text) > encodings.MAX_BECH32_CHARACTERS:
         raise InvalidAddress("This is not an address: it is empty or too long.")
@@ -219,6 +256,11 @@ def _decode_segwit(text: str, hrp: str, network: Network) -> bytes:
             f"The address is for another network than {network}{_regtest_form(text, network)}."
         )
     script = witness_output(version, program)
+    if classify(script) is ScriptKind.P2A:
+        raise InvalidAddress(
+            "This is the address of P2A, whose coins anyone may take.",
+            hint="Ask the receiver for an address of their own.",
+        )
     if classify(script) not in _KINDS_IN_USE:
         raise InvalidAddress(
             f"Addresses of witness version {version} with {len(program)} bytes have no rules yet.",

@@ -6,6 +6,7 @@ strict DER, low S, SIGHASH_ALL, by a key of the policy, over this transaction an
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from multisig.ecdsa import verify_ecdsa
 from multisig.errors import BadSignature, ForeignSignature, NotFinalisable, PsbtMismatch
@@ -41,11 +42,7 @@ class SignatureReport:
 
     def of_signer(self, signer: Fingerprint) -> "SignerProgress":
         """Which inputs this signer has signed."""
-        done = [signer in item.valid.values() for item in self.inputs]
-        return SignerProgress(
-            tuple(index for index, is_signed in enumerate(done) if is_signed),
-            tuple(index for index, is_signed in enumerate(done) if not is_signed),
-        )
+        return SignerProgress.of([signer in item.valid.values() for item in self.inputs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +51,14 @@ class SignerProgress:
 
     signed: tuple[int, ...]
     missing: tuple[int, ...]
+
+    @classmethod
+    def of(cls, is_signed: Sequence[bool]) -> Self:
+        """By whether each input is signed, in order."""
+        by_state = [
+            tuple(at for at, done in enumerate(is_signed) if done is state) for state in (True, False)
+        ]
+        return cls(*by_state)
 
     @property
     def is_complete(self) -> bool:
@@ -287,11 +292,7 @@ def progress_of(psbt: Psbt, policy: Policy, signer: Fingerprint) -> SignerProgre
     Raises PsbtMismatch where an input is not proven to be the policy's.
     """
     inputs = zip(psbt.inputs, signing_inputs(psbt, policy), strict=True)
-    signed = [_is_signed_by(item, signing, signer) for item, signing in inputs]
-    return SignerProgress(
-        tuple(index for index, done in enumerate(signed) if done),
-        tuple(index for index, done in enumerate(signed) if not done),
-    )
+    return SignerProgress.of([_is_signed_by(item, signing, signer) for item, signing in inputs])
 
 
 def _is_signed_by(item: PsbtInput, signing: SigningInput, signer: Fingerprint) -> bool:

@@ -16,7 +16,7 @@ from multisig.errors import InvalidAmount, InvalidTransaction
 from multisig.hashes import sha256d
 from multisig.shown import AsWritten, ByMember
 from multisig.units import Sats, sats
-from multisig.wire import Reader, WireError, compact_size, with_length
+from multisig.wire import Reader, WireError, compact_size, with_count, with_length
 
 # Consensus: a block weighs at most four million units, and a byte of a transaction at least one.
 MAX_TRANSACTION_BYTES = 4_000_000
@@ -24,6 +24,10 @@ MAX_UINT32 = 0xFFFF_FFFF
 # Consensus, IsFinalTx: below it nLockTime is a height, from it on a Unix time.
 LOCKTIME_THRESHOLD = 500_000_000
 SEQUENCE_FINAL = 0xFFFF_FFFF
+TRUC_VERSION = 3
+# For people, of the versions that have a name; and what follows from it.
+VERSION_NAMES = {TRUC_VERSION: "version 3 (TRUC, BIP-431)"}
+VERSION_RULES = {TRUC_VERSION: "a transaction that spends from it unconfirmed has 1,000 vB at most"}
 
 SIGHASH_ALL = 0x01
 SIGHASH_NONE = 0x02
@@ -137,7 +141,7 @@ class Transaction(ByMember):
     @cached_property
     def _whole(self) -> bytes:
         version, middle, locktime = self._stripped[:4], self._stripped[4:-4], self._stripped[-4:]
-        witnesses = [_serialize_witness(txin.witness) for txin in self.inputs]
+        witnesses = [with_count(txin.witness) for txin in self.inputs]
         return b"".join((version, SEGWIT_MARKER, middle, *witnesses, locktime))
 
     @cached_property
@@ -219,10 +223,6 @@ def _read_witness(reader: Reader) -> tuple[bytes, ...]:
 
 def _serialize_input(txin: TxIn) -> bytes:
     return txin.outpoint.serialize() + with_length(txin.script_sig) + txin.sequence.to_bytes(4, "little")
-
-
-def _serialize_witness(witness: tuple[bytes, ...]) -> bytes:
-    return compact_size(len(witness)) + b"".join(with_length(item) for item in witness)
 
 
 @dataclass(frozen=True)

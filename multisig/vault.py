@@ -77,7 +77,7 @@ class Vault(ByMember):
     def __post_init__(self) -> None:
         SortedMulti(self.threshold, self.cosigners)
         for key in self.cosigners:
-            _require_account(key, self.network, multisig_account_path)
+            require_account(key, self.network, multisig_account_path)
         _require_distinct([key.xpub.public_key for key in self.cosigners], "key")
         _require_distinct([key.fingerprint for key in self.cosigners], "fingerprint")
 
@@ -164,7 +164,11 @@ class Profile(ByMember):
     key: OriginKey
 
     def __post_init__(self) -> None:
-        _require_account(self.key, self.network, profile_account_path)
+        require_account(self.key, self.network, profile_account_path)
+
+    def chain_descriptor(self, chain: int) -> str:
+        """The descriptor of one chain, with checksum (BIP-382)."""
+        return with_checksum(f"wpkh({self.key}/{chain}/*)")
 
     def cosigner_for(self, fingerprint: Fingerprint) -> OriginKey | None:
         """The key, where its master key has that fingerprint; else None."""
@@ -216,7 +220,8 @@ def _require_in_bounds(chain: int, index: int) -> None:
         raise InvalidPath(f"An address index is from 0 to {MAX_INDEX}.")
 
 
-def _require_account(key: OriginKey, network: Network, account_path: _AccountPath) -> None:
+def require_account(key: OriginKey, network: Network, account_path: _AccountPath) -> None:
+    """Check that it is such an account's, and agrees with its origin. Raises InvalidKey, WrongNetwork."""
     key.xpub.require_network(network)
     # Wallets write 00000000 where they do not know the device: no device has it, and several keys would share
     # it.

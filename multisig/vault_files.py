@@ -1,89 +1,21 @@
-"""A vault imported from a coordinator's file or from the account keys of a PSBT, and exported as a BSMS
-record.
+"""A vault taken from the account keys of a PSBT, and exported as a BSMS record or a wallet policy.
 
-Neither source is trusted. A file's first address and a PSBT's scripts are derived again from the keys beside
-them; where the two disagree, an error is raised.
+A PSBT is not trusted: its scripts are derived again from the keys beside them, and where the two disagree, an
+error is raised. Files of other programs are read by `multisig.coordinator_files`.
 """
 
-from multisig.descriptor import strip_checksum
-from multisig.errors import InvalidDescriptor, InvalidPsbt, InvalidTransaction, MultisigError
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from multisig.coordinator_files import BSMS_VERSION, RESTRICTIONS, TEMPLATE
+from multisig.errors import InvalidPsbt, InvalidTransaction, MultisigError
 from multisig.keys import OriginKey
 from multisig.network import Network
 from multisig.proofs import Prover, Unproven, proven_output
 from multisig.psbt import Psbt, PsbtInput
 from multisig.script import parse_multisig_script
 from multisig.vault import RECEIVE, Vault
-
-BSMS_VERSION = "BSMS 1.0"
-# Room for a descriptor of 15 keys; larger files are refused.
-MAX_FILE_CHARACTERS = 8192
-_BSMS = "BSMS"
-_RECORD_LINES = 4
-# BIP-129: `/**` in the template stands for what the third line allows. Receiving and change, as everywhere
-# here.
-TEMPLATE, RESTRICTIONS = "/**", "/0/*,/1/*"
-_MULTIPATH = "/<0;1>/*"
-_EXPORT = "Export the descriptor with its checksum, or the vault in the BSMS form."
-_NO_RESTRICTIONS = "No path restrictions"
-
-
-def vault_of_file(text: str, network: Network) -> Vault:
-    """From a descriptor with its checksum, or from a descriptor record of BIP-129 (BSMS 1.0, not encrypted).
-
-    The first address of a record must be the one that its keys give here.
-
-    Raises InvalidDescriptor, InvalidKey, WrongNetwork.
-    """
-    if len(text) > MAX_FILE_CHARACTERS:
-        raise InvalidDescriptor("The file is too long for a vault's descriptor.")
-    lines = text.removeprefix("\ufeff").strip().splitlines()
-    if not lines:
-        raise InvalidDescriptor("The file is empty.", hint=_EXPORT)
-    if lines[0].startswith(_BSMS):
-        return _vault_of_record(lines, network)
-    if len(lines) != 1:
-        raise InvalidDescriptor(
-            "The file is neither a record of BSMS 1.0 nor one descriptor on one line.", hint=_EXPORT
-        )
-    if lines[0].startswith("{"):
-        raise InvalidDescriptor("This is JSON, which is not read here.", hint=_EXPORT)
-    return Vault.from_descriptor(lines[0], network)
-
-
-def _vault_of_record(lines: list[str], network: Network) -> Vault:
-    if lines[0] != BSMS_VERSION:
-        raise InvalidDescriptor(f"Only {BSMS_VERSION} is read, and this record begins otherwise.")
-    if len(lines) != _RECORD_LINES:
-        raise InvalidDescriptor(
-            f"A descriptor record of {BSMS_VERSION} has {_RECORD_LINES} lines; this one has {len(lines)}."
-        )
-    _version, template, restrictions, first_address = lines
-    # The record's own checksum covers the template as it is written; BIP-129 has records with it and without.
-    vault = Vault.from_descriptor(_descriptor_of(template, restrictions), network, strict=False)
-    ours = vault.address(RECEIVE, 0)
-    if first_address != ours:
-        raise InvalidDescriptor(
-            f"The record says that the first address is {first_address}; its own keys give {ours}.",
-            hint="One of the two was changed, or the record is for another network. Ask its coordinator "
-            "again.",
-        )
-    return vault
-
-
-def _descriptor_of(template: str, restrictions: str) -> str:
-    body = strip_checksum(template, strict=False)
-    if TEMPLATE not in body:
-        # A full descriptor has its paths in itself.
-        if restrictions != _NO_RESTRICTIONS:
-            raise InvalidDescriptor(f"A record without {TEMPLATE} must say: {_NO_RESTRICTIONS}.")
-        return body
-    if restrictions != RESTRICTIONS:
-        raise InvalidDescriptor(
-            f"The record allows other paths than {RESTRICTIONS}: receiving and change addresses."
-        )
-    if _MULTIPATH in body:
-        raise InvalidDescriptor(f"The record mixes {TEMPLATE} with {_MULTIPATH}.")
-    return body.replace(TEMPLATE, _MULTIPATH)
 
 
 def vault_of_psbt(psbt: Psbt, network: Network) -> Vault:
@@ -96,7 +28,10 @@ def vault_of_psbt(psbt: Psbt, network: Network) -> Vault:
 
     Raises InvalidPsbt, InvalidDescriptor, InvalidKey, WrongNetwork.
     """
-    threshold, signers = _quorum_of(psbt)
+    quorums = {_quorum_of_input(index, item) for index, item in enumerate(psbt.inputs)}
+    if len(quorums) != 1:
+        raise InvalidPsbt("The PSBT spends coins of different quorums.")
+    threshold, signers = quorums.pop()
     if len(psbt.xpubs) != signers:
         raise InvalidPsbt(
             f"The PSBT carries {len(psbt.xpubs)} account keys, and its scripts have {signers} cosigners.",
@@ -107,13 +42,6 @@ def vault_of_psbt(psbt: Psbt, network: Network) -> Vault:
     for index, item in enumerate(psbt.inputs):
         _require_coin(prover, index, item)
     return vault
-
-
-def _quorum_of(psbt: Psbt) -> tuple[int, int]:
-    quorums = {_quorum_of_input(index, item) for index, item in enumerate(psbt.inputs)}
-    if len(quorums) != 1:
-        raise InvalidPsbt("The PSBT spends coins of different quorums.")
-    return quorums.pop()
 
 
 def _quorum_of_input(index: int, item: PsbtInput) -> tuple[int, int]:
@@ -138,6 +66,54 @@ def _require_coin(prover: Prover, index: int, item: PsbtInput) -> None:
         raise InvalidPsbt(f"Input {index} is not a coin of the account keys in the PSBT.")
 
 
+@dataclass(frozen=True)
+class WalletPolicy:
+    """A vault as BIP-388 writes it. `keys`: the vector of key information, in the order of the verification
+    code: a Ledger's registration is of this text and no other.
+    """
+
+    template: str
+    keys: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """The template, and below it a key on each line."""
+        return "\n".join((self.template, *self.keys))
+
+
+def wallet_policy(vault: Vault) -> WalletPolicy:
+    """The same for every order of the cosigners."""
+    places = ",".join(f"@{place}{TEMPLATE}" for place in range(len(vault.cosigners)))
+    keys = tuple(_with_apostrophes(key) for key in _in_order(vault))
+    return WalletPolicy(f"wsh(sortedmulti({vault.threshold},{places}))", keys)
+
+
+def caravan_file(vault: Vault, name: str, registrations: Mapping[str, str]) -> str:
+    """Caravan's configuration of a wallet, whose policy is `wallet_policy` under `name`. `registrations`: by
+    fingerprint, what Ledgers returned for that name, in hexadecimal. Caravan registers there no more.
+    """
+    keys = [
+        {
+            "name": str(key.fingerprint),
+            "bip32Path": _apostrophes(str(key.origin.path)),
+            "xpub": str(key.xpub),
+            "xfp": str(key.fingerprint),
+            "method": "ledger" if str(key.fingerprint) in registrations else "text",
+        }
+        for key in _in_order(vault)
+    ]
+    written = {
+        "name": name,
+        "addressType": "P2WSH",
+        "network": "testnet" if vault.network is Network.TESTNET4 else str(vault.network),
+        "client": {"type": "public"},
+        "quorum": {"requiredSigners": vault.threshold, "totalSigners": len(keys)},
+        "extendedPublicKeys": keys,
+        "startingAddressIndex": 0,
+        "ledgerPolicyHmacs": [{"xfp": xfp, "policyHmac": hmac} for xfp, hmac in registrations.items()],
+    }
+    return json.dumps(written, indent=2)
+
+
 def bsms_record(vault: Vault) -> str:
     """The descriptor record of BIP-129, second round, not encrypted: version, template, paths, first address.
 
@@ -148,7 +124,15 @@ def bsms_record(vault: Vault) -> str:
     return "\n".join((BSMS_VERSION, template, RESTRICTIONS, vault.address(RECEIVE, 0)))
 
 
+def _in_order(vault: Vault) -> list[OriginKey]:
+    """That of the verification code: a registration is of one order."""
+    return sorted(vault.cosigners, key=str)
+
+
 def _with_apostrophes(key: OriginKey) -> str:
+    return f"[{_apostrophes(str(key.origin))}]{key.xpub}"
+
+
+def _apostrophes(path: str) -> str:
     # Both marks are allowed; the vectors of the BIP have this one, and so has what old firmware reads.
-    origin = str(key.origin).replace("h", "'")
-    return f"[{origin}]{key.xpub}"
+    return path.replace("h", "'")

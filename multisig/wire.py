@@ -1,5 +1,7 @@
 """Bitcoin's byte format: little-endian integers and compact sizes, read strictly and within bounds."""
 
+from collections.abc import Sequence
+
 
 class WireError(ValueError):
     """Bytes that end too early, or a number not in its canonical form. The caller raises its own error."""
@@ -19,6 +21,11 @@ def compact_size(number: int) -> bytes:
 def with_length(data: bytes) -> bytes:
     """`data` behind its length."""
     return compact_size(len(data)) + data
+
+
+def with_count(items: Sequence[bytes]) -> bytes:
+    """Each of `items` behind its length, all behind their number."""
+    return compact_size(len(items)) + b"".join([with_length(item) for item in items])
 
 
 class Reader:

@@ -54,15 +54,15 @@ class DaemonDependencies:
 
 
 def secret_store(config: Config, state: Path, ask: Passphrase) -> SecretStore:
-    """As configured. The passphrase of a secrets file comes from systemd's credentials if there is one, else
-    from ``ask``.
+    """As configured. The passphrase of a secrets file is a credential handed over at the start, as systemd
+    does, or else comes from ``ask``.
     """
     if config.secrets.store == "keyring":
         return keyring_store(str(state.resolve()), config.secrets.keyring_seconds)
     handed = credential(CREDENTIAL)
     if handed is None:
         return file_store(state / SECRETS_FILE, ask)
-    mode = "encrypted file, passphrase from systemd's credentials"
+    mode = "encrypted file, passphrase from $CREDENTIALS_DIRECTORY"
     return file_store(state / SECRETS_FILE, lambda: handed, mode=mode)
 
 
@@ -77,6 +77,7 @@ def open_journal(config: Config, state: Path, outside: DaemonDependencies) -> Jo
         network=config.network,
         limits=config.signing_limits(),
         lowered=frozenset(config.checks.lowered),
+        book=config.book,
         now=lambda: datetime.fromtimestamp(outside.now(), UTC),
         fault=outside.fault,
     )

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlencode
 
 from custody.common.exchange import (
     CONNECT_SECONDS,
@@ -25,7 +24,7 @@ from custody.common.exchange import (
     exchange,
     is_success,
 )
-from signerd.endpoint import HOST, PREFIX, trusted_socket
+from signerd.endpoint import HOST, trusted_socket
 from signerd.errors import DaemonFailed, DaemonNotRunning, InvalidRequest, SignerdError
 from signerd.problems import error_from
 
@@ -86,36 +85,6 @@ class DaemonAddress:
             connection.close()
             raise
         return connection
-
-    def require_answering(self) -> None:
-        """Raises DaemonNotRunning where no process listens. The socket file of a dead daemon is recognised at
-        once.
-        """
-        if self.socket is None:
-            return
-        try:
-            self.connect(HOST, None).close()
-        except OSError as error:
-            raise DaemonNotRunning(f"no signerd answers at {self}: {error.strerror or error}") from None
-
-    def request(
-        self,
-        verb: str,
-        path: str,
-        seconds: float,
-        *,
-        query: Mapping[str, str | int] | None = None,
-        body: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> HttpRequest:
-        """``path``: below ``/v1``. ``seconds``: for the whole answer."""
-        sent = {"Accept-Encoding": "identity", **self.headers, **(headers or {})}
-        content = None
-        if body is not None:
-            content = json.dumps(body, allow_nan=False).encode()
-            sent["Content-Type"] = "application/json"
-        url = self.url + PREFIX + path + (f"?{urlencode(query)}" if query else "")
-        return HttpRequest(verb, url, seconds, seconds, sent, content)
 
 
 def address_of(at: Path | DaemonAddress) -> DaemonAddress:

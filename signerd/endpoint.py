@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from custody.common.private_files import is_open, is_ours
+from custody.common.private_files import folder_fault, is_ours
 from signerd.errors import DaemonNotRunning, UnsafeFolder
 
 SOCKET = "signerd.sock"
@@ -105,15 +105,13 @@ def trusted_socket(state: Path) -> Path:
     """
     path = socket_path(state)
     try:
-        folder, socket_status = state.lstat(), path.lstat()
+        socket_status, fault = path.lstat(), folder_fault(state)
     except FileNotFoundError:
         raise DaemonNotRunning(f"no signerd serves {path}") from None
     except OSError as error:
         raise UnsafeFolder(f"{path} cannot be reached: {error.strerror}") from error
-    if not stat.S_ISDIR(folder.st_mode):
-        raise UnsafeFolder(f"{state} is not a folder, or is a link to one")
-    if not is_ours(folder) or is_open(folder):
-        raise UnsafeFolder(f"{state} belongs to another user, or is open to others")
+    if fault is not None:
+        raise UnsafeFolder(fault)
     require_own_socket(path, socket_status)
     return path
 

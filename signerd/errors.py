@@ -30,13 +30,11 @@ class HwiCode(IntEnum):
     BAD_ARGUMENT = -7
     NOT_IMPLEMENTED = -8
     UNAVAILABLE_ACTION = -9
-    DEVICE_ALREADY_INIT = -10
     DEVICE_ALREADY_UNLOCKED = -11
     DEVICE_NOT_READY = -12
     UNKNOWN_ERROR = -13
     ACTION_CANCELED = -14
     DEVICE_BUSY = -15
-    NEED_TO_BE_ROOT = -16
     HELP_TEXT = -17
     DEVICE_NOT_INITIALIZED = -18
     INVALID_POLICY = -19
@@ -91,6 +89,7 @@ class UnknownProposal(DecisionError):
     meaning = "This machine knows no such proposal."
     default_hint = "List what is known here with `signerd proposals`."
     http_status = HTTPStatus.NOT_FOUND
+    exit_status = Exit.NOT_FOUND
     hwi = HwiCode.BAD_ARGUMENT
 
 
@@ -160,6 +159,7 @@ class UnknownVault(VaultError):
     meaning = "This machine knows no such vault."
     default_hint = "List the vaults with `signerd vaults`."
     http_status = HTTPStatus.NOT_FOUND
+    exit_status = Exit.NOT_FOUND
 
 
 class NotOurVault(VaultError):
@@ -329,7 +329,7 @@ class BackupLocked(BackupError):
 
 class BackupNotMade(BackupError):
     meaning = "The backup could not be written."
-    default_hint = "Name another file, in a folder that you may write to."
+    default_hint = "Name another file, in a folder of yours."
 
 
 class FolderNotEmpty(BackupError):
@@ -472,9 +472,7 @@ class LoopbackError(SignerdError):
 
 class InvalidRequest(LoopbackError):
     meaning = "A value in the command or in the request is wrong. The error names it."
-    default_hint = (
-        "Correct what is named. At the terminal `signerd COMMAND --help` says what a command takes."
-    )
+    default_hint = "Correct what is named; `signerd COMMAND --help` says what a command takes."
     http_status = HTTPStatus.UNPROCESSABLE_ENTITY
     exit_status = Exit.USAGE
     hwi = HwiCode.BAD_ARGUMENT
@@ -652,6 +650,7 @@ class UnknownApp(PairingError):
     meaning = "No paired app has this name or id."
     default_hint = "List the paired apps with `signerd apps`."
     http_status = HTTPStatus.NOT_FOUND
+    exit_status = Exit.NOT_FOUND
 
 
 class SetupError(SignerdError):
@@ -694,5 +693,5 @@ class FileNotWritten(SetupError):
     """A command's output file could not be written. An existing file is unchanged."""
 
     meaning = "The file that the command makes could not be written."
-    default_hint = "Name another file, in a folder that you may write to."
+    default_hint = "Name another file, in a folder of yours."
     exit_status = Exit.STATE

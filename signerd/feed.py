@@ -30,7 +30,8 @@ WAITS = "This proposal waits for your decision."
 
 
 class Feed:
-    """Not thread-safe: for one event loop. ``before``: the number before its first line.
+    """Not thread-safe: for one event loop. ``before``: the number before its first line. ``last``: of its
+    newest one.
 
     A daemon gives the time of its start, in milliseconds: for a reader of a former feed, all of this one is
     new.
@@ -39,18 +40,14 @@ class Feed:
     def __init__(self, before: int = 0) -> None:
         self._lines: deque[Happened] = deque(maxlen=LINES_KEPT)
         self._alarms: deque[Happened] = deque(maxlen=ALARMS_KEPT)
-        self._last = before
+        self.last = before
         # Set, and another one put in its place, at each line.
         self._news = asyncio.Event()
 
-    @property
-    def last(self) -> int:
-        return self._last
-
     def add(self, subject: str, kind: str, text: str) -> None:
         """``text``: may be a device's or the platform's, and is cleaned here (L8)."""
-        self._last += 1
-        line = Happened(number=self._last, subject=subject, kind=kind, text=plain(text))
+        self.last += 1
+        line = Happened(number=self.last, subject=subject, kind=kind, text=plain(text))
         self._lines.append(line)
         if kind == ALARM:
             self._alarms.append(line)

@@ -1,5 +1,5 @@
 """Writes ``custody/client/calls.py``, the client's methods of the declared calls:
-``python -m tools.client_calls``. A test compares (``tests/custody/client/test_calls.py``).
+``python -m tools.client_calls``. A test compares (``tests/custody/client/test_bounded.py``).
 """
 
 from collections.abc import Iterator

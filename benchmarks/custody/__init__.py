@@ -3,7 +3,7 @@
 import importlib
 import os
 
-PARTS = ("load", "latency", "console", "blocks", "memory", "tokens")
+PARTS = ("load", "latency", "console", "blocks", "memory")
 
 
 def main() -> None:

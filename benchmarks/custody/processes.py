@@ -11,8 +11,9 @@ import uvicorn
 
 from benchmarks.custody.stage import UNLIMITED, Still, quiet
 from custody.schemas.proposals import CreatePsbtRequest
-from custody.server.app import Platform, PlatformDependencies, open_platform
+from custody.server.app import Platform, open_platform
 from custody.server.calls import Ctx
+from custody.server.opening import PlatformDependencies
 from custody.server.people.people import enter
 from custody.server.proposals.paying import create_psbt
 from custody.server.requests.changes import OutdatedDraft

@@ -133,6 +133,6 @@ class Still:
 
     def refresh(self, _chain: str) -> Quote:
         rates = dict.fromkeys(TARGET_BLOCKS, FeeRate(1_000))
-        return Quote(BlockRef(self.height, "00" * 32, 0), rates)
+        return Quote(BlockRef(self.height, "00" * 32, 0), rates, FeeRate(1_000))
 
     quote = refresh

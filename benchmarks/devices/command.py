@@ -19,7 +19,7 @@ async def hwi(*arguments: str) -> Any:
 
     :raises RuntimeError: it did not do what it was asked.
     """
-    options = ("-m", "tests.support.hwi_command", "--emulators", "--chain", "test", "--stdin")
+    options = ("-m", "tests.support.hwi_command", json.dumps([["--stdin"]]))
     process = await asyncio.create_subprocess_exec(
         sys.executable, *options, stdin=PIPE, stdout=PIPE, stderr=PIPE
     )

@@ -65,9 +65,9 @@ def chosen(
     try:
         match = named(given, candidates, kind)
     except Ambiguous as error:
-        raise Stop(str(error), error.hint, Exit.NOT_DECIDED) from None
+        raise Stop(str(error), error.hint, Exit.USAGE) from None
     if match is None:
-        fail(f"there is no {kind} '{given}'", hint, Exit.NOT_DECIDED)
+        fail(f"there is no {kind} '{given}'", hint, Exit.NOT_FOUND)
     is_whole = given == match.id or any(given.strip().casefold() == name.casefold() for name in match.names)
     if unseen and not is_whole:
         fail(

@@ -6,16 +6,10 @@ import click
 
 from custody.cli.access import workspaces
 from custody.cli.common import fail, give, json_option, wants_json
-from custody.cli.desk import CREDENTIAL, ClientDesk, is_program, is_service, pass_desk
+from custody.cli.desk import ClientDesk, is_program, is_service, pass_desk
 from custody.cli.stored_session import ClientSettings, read_settings
-from custody.common.session_store import credential
-from custody.common.terminal import EMAIL, Exit, answer, aside, say, table
+from custody.common.terminal import EMAIL, Exit, answer, say, table
 from custody.common.text import network_words
-
-OF_A_FILE = (
-    "Each command asks for the passphrase. A keyring asks for none (custody login --secrets keyring), nor "
-    f"does systemd where it hands the passphrase over (LoadCredential={CREDENTIAL}:FILE)."
-)
 
 
 @click.command("login")
@@ -29,14 +23,14 @@ OF_A_FILE = (
 @click.option(
     "--secrets",
     type=click.Choice(("keyring", "file")),
-    help="Where the session is kept; the keyring where not given. Each command asks for a file's passphrase.",
+    help="Where the session is kept; the keyring where not given.",
 )
 @json_option
 def login_command(desk: ClientDesk, platform: str | None, ca_file: Path | None, secrets: str | None) -> None:
     """Sign in to the platform.
 
-    Asks for the e-mail address, the password and, where the platform wants one, the one-time code; for a
-    session that is kept in a file, for a passphrase that encrypts it. They are typed, or read from standard
+    Asks for the e-mail address, the password and, where the platform wants one, the one-time code; first, for
+    a session that is kept in a file, for a passphrase that encrypts it. They are typed, or read from standard
     input one a line.
     """
     known = read_settings(desk.folder) or ClientSettings(platform="", email="")
@@ -50,8 +44,6 @@ def login_command(desk: ClientDesk, platform: str | None, ca_file: Path | None, 
     kept = desk.sign_in(url, ca_file, store, email)
     done = {"email": email, "platform": url, "secrets": kept}
     give(done, f"Signed in as {email}. The session is kept in: {kept}.")
-    if store == "file" and not credential(CREDENTIAL) and not wants_json():
-        aside(OF_A_FILE)
 
 
 @click.command("logout")

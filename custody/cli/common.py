@@ -5,11 +5,13 @@ never as a fraction of a satoshi), and how a command ends with an error.
 import re
 from collections.abc import Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import IO, Any, Final, NoReturn
 
 import click
 
 from custody.common import terminal
+from custody.common.private_files import write_new
 from custody.common.terminal import Exit, Prompter, answer, answers, say, table, tell
 from custody.common.text import SATS_PER_BTC
 
@@ -70,6 +72,14 @@ def fail(sentence: str, hint: str, status: Exit = Exit.FAILED) -> NoReturn:
     raise Stop(sentence, hint, status)
 
 
+def write_file(file: Path, content: bytes | Iterable[bytes]) -> None:
+    """A new file that only this user can read. Raises Stop, also where one is there."""
+    try:
+        write_new(file, content)
+    except OSError as error:
+        fail(f"{file} cannot be written: {error.strerror}", "Name another file.")
+
+
 def own_answers() -> Prompter:
     """Where answers are read from. Passwords are never arguments, which every program on the machine can read
     (P49).
@@ -81,6 +91,7 @@ def own_answers() -> Prompter:
 
 
 _BTC: Final = re.compile(r"(0|[1-9][0-9]{0,7})(?:\.([0-9]{1,8}))?\s*btc", re.ASCII | re.IGNORECASE)
+MOST_BTC: Final = 21_000_000
 _SATS: Final = re.compile(
     r"([1-9][0-9]{0,2}(?:,[0-9]{3})+|0|[1-9][0-9]{0,15})\s*sats?", re.ASCII | re.IGNORECASE
 )
@@ -89,11 +100,14 @@ _SATS: Final = re.compile(
 def parse_amount(text: str) -> int:
     """Satoshis of ``0.25BTC``, ``0.25 btc``, ``25000 sats`` or ``25,000sats``. Raises ValueError."""
     if match := _BTC.fullmatch(text.strip()):
-        whole, fraction = match[1], match[2] or ""
-        return int(whole) * SATS_PER_BTC + int(fraction.ljust(8, "0"))
-    if match := _SATS.fullmatch(text.strip()):
-        return int(match[1].replace(",", ""))
-    raise ValueError(f"'{text}' is not an amount: write it with its unit, like 0.25BTC or 25000sats")
+        value = int(match[1]) * SATS_PER_BTC + int((match[2] or "").ljust(8, "0"))
+    elif match := _SATS.fullmatch(text.strip()):
+        value = int(match[1].replace(",", ""))
+    else:
+        raise ValueError(f"'{text}' is not an amount: write it with its unit, like 0.25BTC or 25000sats")
+    if value > MOST_BTC * SATS_PER_BTC:
+        raise ValueError(f"'{text}' is more than the {MOST_BTC:,} bitcoin that there can be")
+    return value
 
 
 class Amount(click.ParamType[int]):

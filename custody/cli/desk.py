@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 DEVICE_NAME: Final = "custody"
 CREDENTIAL: Final = "custody-passphrase"
 QUESTION: Final = "Passphrase of the session's file"
+CHOICE: Final = "Choose a passphrase for the session's file; each command asks for it"
 # As long as a password may be, and a line's end.
 MOST_PASSWORD_BYTES: Final = 1_024
 # A mistyped code is asked for again; the platform counts, too.
@@ -75,9 +75,11 @@ class ClientDesk:
     # --- signing in -----------------------------------------------------------------------------------------
 
     def require_store(self, store: str) -> None:
-        """Before anything is asked, for a code is used up by then. Raises Stop where there is no keyring."""
+        """Before the platform is asked: a code is used up by then. Raises Stop where there is no keyring."""
         if store == "keyring":
             store_of(self.folder, store, self._new_passphrase).load()
+        else:
+            self._new_passphrase()
 
     def sign_in(self, platform: str, ca_file: Path | None, store: str, email: str) -> str:
         """Asks for the password and the code; how the session is kept. Nothing is written before the platform
@@ -176,14 +178,15 @@ class ClientDesk:
         return True
 
     def _new_passphrase(self) -> str:
-        return self._known_passphrase(fresh=True)
+        return self._known_passphrase(CHOICE)
 
-    def _known_passphrase(self, *, fresh: bool = False) -> str:
+    def _known_passphrase(self, question: str = QUESTION) -> str:
         """From systemd, where it provides one (``LoadCredential=custody-passphrase``); else asked for
         once.
         """
         if self._passphrase is None:
-            self._passphrase = credential(CREDENTIAL) or self.answers.secret(QUESTION, fresh=fresh)
+            given, fresh = credential(CREDENTIAL), question == CHOICE
+            self._passphrase = given or self.answers.secret(question, fresh=fresh)
         return self._passphrase
 
     # --- calling --------------------------------------------------------------------------------------------
@@ -319,31 +322,6 @@ def _secret_in(file: Path, kind: str) -> str:
 pass_desk = click.make_pass_decorator(ClientDesk)
 
 
-# Fields that a person fills in, in words. An error in any other field is a bug of ours.
-_WRITTEN = MappingProxyType(
-    {
-        "amounts_sats": "an amount of satoshis",
-        "cycle_day": "the day",
-        "description": "the description",
-        "email": "the e-mail address",
-        "fee_rate": "the fee rate",
-        "invited_email": "the e-mail address",
-        "m": "the number of signatures",
-        "first_name": "the first name",
-        "key_id": "the key's id",
-        "name": "the name",
-        "organisation": "the organisation's name",
-        "otp": "the one-time code",
-        "password": "the password",
-        "recipients": "the recipient",
-        "review_note": "the note",
-        "signers": "the signers",
-        "surname": "the surname",
-        "workspace": "the workspace's name",
-    }
-)
-
-
 @contextmanager
 def refusals() -> Iterator[None]:
     """Turns the errors of the client and of validation into Stop."""
@@ -385,14 +363,8 @@ def _of_client(error: "ClientError") -> Stop:
 
 
 def of_shape(error: "ValidationError") -> Stop:
-    from custody.schemas.errors import fault_words
+    from custody.schemas.errors import fault_sentence
 
     first = error.errors(include_url=False, include_input=False)[0]
-    place = str(first["loc"][0]) if first["loc"] else ""
-    words = fault_words(first).replace(" in quotes", "")
-    if first["type"] == "value_error":
-        # The sentence of one of our validators; a model's begins with the field's name.
-        sentence = words.partition(": ")[2] or words
-    else:
-        sentence = f"{_WRITTEN.get(place, place)} {words}"
+    sentence = fault_sentence(first).replace(" in quotes", "")
     return Stop(sentence, "", Exit.USAGE, code="invalid-request")

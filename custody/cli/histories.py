@@ -1,7 +1,9 @@
-"""``custody vault history``, ``coins`` and ``tokens``: a vault's movements, its unspent coins and its token
-movements; each also as a CSV file for a spreadsheet. ``custody audit tail``: the end of a workspace's log.
+"""``custody vault history``, ``statement``, ``coins`` and ``tokens``: a vault's movements, those of a closed
+month, its unspent coins and its token movements; each also as a CSV file for a spreadsheet. ``custody audit
+tail``: the end of a workspace's log.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -13,37 +15,36 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from custody.cli.access import Access, in_workspace
-from custody.cli.common import Amount, fail, give, give_list
+from custody.cli.common import Amount, fail, give, give_list, wants_json, write_file
+from custody.cli.members import id_of, of_person_and_days
 from custody.cli.vaults import vault, vault_of
-from custody.common.private_files import write_private
-from custody.common.spreadsheets import (
-    COIN_COLUMNS,
-    MOVEMENT_COLUMNS,
-    TOKEN_COLUMNS,
-    Columns,
-    csv_of,
-)
-from custody.common.terminal import Exit
+from custody.common import spreadsheets
+from custody.common.terminal import Exit, moment_type
 from custody.common.text import btc, count
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from custody.client import Client
+    from custody.common.spreadsheets import BalanceLine
     from custody.schemas.asset_tokens import TokenMovement
     from custody.schemas.history import VaultCoin, VaultMovement
 
 # A copy of the values in `custody.schemas.history`, so that help loads no schema; a test compares them.
 KINDS: Final = ("deposit", "forward", "payment", "consolidation", "token", "outside")
-STATES: Final = ("spendable", "reserved", "unconfirmed", "immature")
+STATES: Final = ("spendable", "locked", "unconfirmed", "immature", "set-aside")
 PAGE: Final = 500
 MOST_ENTRIES: Final = 500
 MOST_LINES: Final = 10_000
+# What the log names by an id.
+_NAMED: Final = re.compile(r"\b(?:vault|role|user|proposal|contract) [0-9a-f]+\b")
 time_option = partial(
     click.option,
-    type=click.DateTime(("%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ")),
+    type=moment_type("%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"),
     callback=lambda _context, _option, moment: moment and moment.replace(tzinfo=UTC),
 )
 csv_option = click.option(
-    "--csv", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write all of it to this file."
+    "--csv", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write all of it to this new file."
 )
 lines_option = click.option(
     "--lines", "-n", "count", default=50, type=click.IntRange(1, MOST_LINES), help="How many to show."
@@ -52,7 +53,7 @@ least_option = click.option("--min", "min_sats", type=Amount(), help="Of at leas
 most_option = click.option("--max", "max_sats", type=Amount(), help="Of so much at most.")
 
 
-def _movement_row(one: "VaultMovement") -> tuple[str, ...]:
+def _movement_row(one: "VaultMovement | BalanceLine") -> tuple[str, ...]:
     balance = "pending" if one.balance_sats is None else f"{btc(one.balance_sats)} BTC"
     named = [output.label or output.address for output in one.outputs]
     paid = ", ".join(named) + (f" and {one.more_outputs} more" if one.more_outputs else "")
@@ -60,7 +61,11 @@ def _movement_row(one: "VaultMovement") -> tuple[str, ...]:
 
 
 def _coin_row(one: "VaultCoin") -> tuple[str, ...]:
-    return one.state, f"{btc(one.amount_sats)} BTC", (one.psbt_id or "-")[:8], f"{one.txid}:{one.vout}"
+    aside = one.set_aside
+    end = f" (until {aside.until:%Y-%m-%d %H:%M} UTC)" if aside and aside.until else ""
+    why = f"{aside.reason}{end}" if aside else ""
+    coin = f"{one.txid}:{one.vout}"
+    return one.state, f"{btc(one.amount_sats)} BTC", (one.psbt_id or "-")[:8], coin, why
 
 
 def _token_row(one: "TokenMovement") -> tuple[str, ...]:
@@ -84,7 +89,7 @@ class _History:
     header: tuple[str, ...]
     row: Callable[[Any], tuple[str, ...]]
     empty: str
-    columns: Columns
+    columns: spreadsheets.Columns
     oldest: dict[str, str] = field(default_factory=lambda: {"order": "oldest"})
 
 
@@ -94,15 +99,15 @@ MOVEMENTS = _History(
     ("WHEN", "KIND", "AMOUNT", "BALANCE", "FOR"),
     _movement_row,
     "No movements.",
-    MOVEMENT_COLUMNS,
+    spreadsheets.MOVEMENT_COLUMNS,
 )
 COINS = _History(
     lambda client: client.vault_coins,
     "coins",
-    ("STATE", "AMOUNT", "PROPOSAL", "COIN"),
+    ("STATE", "AMOUNT", "PROPOSAL", "COIN", "SET ASIDE"),
     _coin_row,
     "No coins.",
-    COIN_COLUMNS,
+    spreadsheets.COIN_COLUMNS,
     {},
 )
 TOKENS = _History(
@@ -111,7 +116,7 @@ TOKENS = _History(
     ("WHEN", "CALL", "AMOUNT", "HELD", "TOKEN"),
     _token_row,
     "No movements of tokens.",
-    TOKEN_COLUMNS,
+    spreadsheets.TOKEN_COLUMNS,
 )
 
 
@@ -137,6 +142,26 @@ def history_command(access: Access, /, given: str, count: int, file: Path | None
     _give(access, given, MOVEMENTS, filters, count, file)
 
 
+@vault.command("statement")
+@click.argument("given", metavar="VAULT")
+@click.argument("month", type=moment_type("%Y-%m"), metavar="YYYY-MM")
+@csv_option
+@in_workspace
+def statement_command(access: Access, /, given: str, month: "datetime", file: Path | None) -> None:
+    """Show a closed month of a vault: the balance before it, its movements, the balance after it."""
+    read, filters = access.client.vault_statement, {"month": f"{month:%Y-%m}"}
+    where = {"workspace_id": access.workspace_id, "vault_id": vault_of(access, given).id}
+    whole = read(**where, **filters, limit=1)
+    movements = entries_of(access, read, whole.vault_id, "movements", filters)
+    if file is not None:
+        _write(file, spreadsheets.MOVEMENT_COLUMNS, spreadsheets.statement_lines(whole, movements))
+    elif wants_json():
+        give(whole.model_copy(update={"movements": list(movements), "next_cursor": None}))
+    else:
+        lines = list(spreadsheets.statement_lines(whole, movements))
+        give_list(lines, MOVEMENTS.header, map(_movement_row, lines))
+
+
 @vault.command("coins")
 @click.argument("given", metavar="VAULT")
 @click.option("--state", type=click.Choice(STATES), help="Only those.")
@@ -149,6 +174,30 @@ def history_command(access: Access, /, given: str, count: int, file: Path | None
 def coins_command(access: Access, /, given: str, count: int, file: Path | None, **filters: Any) -> None:
     """Show the coins that a vault has not spent, the largest first, and what holds each."""
     _give(access, given, COINS, filters, count, file)
+
+
+@vault.command("set-aside")
+@click.argument("given", metavar="VAULT")
+@click.argument("coin", metavar="TXID:N")
+@click.option("--reason", required=True, help="Why, as the list of coins and the audit log have it.")
+@time_option("--until", help="Until this day or time, in UTC. Without it: until it is released.")
+@in_workspace
+def set_aside_command(access: Access, given: str, coin: str, **why: Any) -> None:
+    """Set a coin aside: no new proposal spends it."""
+    one = vault_of(access, given)
+    done = access.make(access.client.set_coin_aside, vault_id=one.id, coin=coin, **why)
+    give(done, f"No new proposal of the vault '{one.name}' spends {coin}.")
+
+
+@vault.command("release")
+@click.argument("given", metavar="VAULT")
+@click.argument("coin", metavar="TXID:N")
+@in_workspace
+def release_command(access: Access, given: str, coin: str) -> None:
+    """Release a coin that was set aside."""
+    one = vault_of(access, given)
+    done = access.make(access.client.release_coin, vault_id=one.id, coin=coin)
+    give(done, f"The vault '{one.name}' may spend {coin} again.")
 
 
 @vault.command("tokens")
@@ -164,18 +213,21 @@ def tokens_command(access: Access, /, given: str, count: int, file: Path | None,
 
 @click.command("tail")
 @click.option("--lines", "-n", "count", default=20, type=click.IntRange(1, MOST_ENTRIES), help="How many.")
+@of_person_and_days
 @in_workspace
-def tail_command(access: Access, count: int) -> None:
+def tail_command(access: Access, count: int, by: str | None, **days: str | None) -> None:
     """Show the end of the workspace's audit log."""
-    org, workspace = access.workspace.org_id, access.workspace_id
-    page = access.client.logs(org_uid=org, workspace_uid=workspace, page_size=count, order="newest")
+    where = {"org_uid": access.workspace.org_id, "workspace_uid": access.workspace_id}
+    of = {"user_uuid": id_of(access, by), **days}
+    page = access.client.logs(**where, **of, page_size=count, order="newest")
     entries = page.logs[::-1]
+    named = {key: f"{key} ({name})" for key, name in page.names.items()}
     rows = [
         (
             f"{one.timestamp:%Y-%m-%d %H:%M:%S}",
             one.user_name,
             f"{one.category}.{one.action}".lower(),
-            one.description,
+            _NAMED.sub(lambda found: named.get(found[0], found[0]), one.description),
         )
         for one in entries
     ]
@@ -188,14 +240,14 @@ def _give(
     """Into ``file``, from the oldest on where it has an order; else the first ``count`` of them."""
     read, vault_id = history.read(access.client), vault_of(access, given).id
     if file is None:
-        entries = list(islice(_entries(access, read, vault_id, history.entries, filters), count))
+        entries = list(islice(entries_of(access, read, vault_id, history.entries, filters), count))
         give_list(entries, history.header, map(history.row, entries), history.empty)
         return
-    every = _entries(access, read, vault_id, history.entries, filters | history.oldest)
+    every = entries_of(access, read, vault_id, history.entries, filters | history.oldest)
     _write(file, history.columns, every)
 
 
-def _entries(
+def entries_of(
     access: Access, read: Callable[..., Any], vault_id: str, entries: str, filters: dict[str, Any]
 ) -> Iterator[Any]:
     """Reads a page when the caller needs its entries."""
@@ -210,19 +262,16 @@ def _entries(
         cursor = page.next_cursor
 
 
-def _write(file: Path, columns: Columns, records: Iterable[Any]) -> None:
+def _write(file: Path, columns: spreadsheets.Columns, records: Iterable[Any]) -> None:
     """Written whole or not at all, readable by its owner alone; one page at a time is in memory."""
     # The header is no row.
     written = -1
 
     def lines() -> Iterator[bytes]:
         nonlocal written
-        for line in csv_of(columns, records):
+        for line in spreadsheets.csv_of(columns, records):
             written += 1
             yield line.encode()
 
-    try:
-        write_private(file, lines())
-    except OSError as error:
-        fail(f"{file} cannot be written: {error.strerror}", "Name another file with --csv.")
+    write_file(file, lines())
     give({"file": str(file), "rows": written}, f"{count(written, 'row is', 'rows are')} in {file}.")

@@ -114,7 +114,14 @@ def _set_vault(access: Access, one: "Vault", limit: str, changed: dict[str, str 
     if now is None:
         fail(one.limit_error or "the limit cannot be read", "Try again later.", Exit.PLATFORM)
     kept = {"cycle_period": now.cycle_period, "cycle_day": now.cycle_day, "per_cycle": now.per_cycle}
-    request = access.request(update, vault_id=one.id, transaction_limit=limit, **kept | changed)
+    wanted = kept | changed
+    if not wanted["per_cycle"] and {"cycle_period", "cycle_day"} & changed.keys():
+        fail(
+            "a limit for each payment has no cycle",
+            "Leave --cycle and --day out, or add --per-cycle.",
+            Exit.USAGE,
+        )
+    request = access.request(update, vault_id=one.id, transaction_limit=limit, **wanted)
     then = _words(limit, request.cycle_period, request.cycle_day, per_cycle=request.per_cycle is True)
     _confirm(access, f"the vault '{one.name}'", _of_limits(now), then)
     make_or_ask(access, update, request, f"The limit is {limit} BTC.")

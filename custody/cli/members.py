@@ -1,34 +1,24 @@
-"""``custody member list``, ``add`` and ``remove``."""
+"""``custody member list``, ``add`` and ``remove``; and ``custody workspace set``, what their devices owe."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
 
-from custody.cli.access import Access, asking_in_workspace, in_workspace
+from custody.cli.access import Access, Command, asking_in_workspace, in_workspace
 from custody.cli.changes import make_or_ask
-from custody.cli.common import wants_json
+from custody.cli.common import give, wants_json
 from custody.common.naming import NamedRecord
 from custody.common.terminal import answer, aside, say, table
+from custody.common.text import count
 
 if TYPE_CHECKING:
     from custody.schemas.roles import RoleDetails
     from custody.schemas.users import Member
-    from custody.schemas.vaults import VaultSigner
 
 
-def full_name(one: "Member | VaultSigner", without: str = "(no name)") -> str:
-    return f"{one.first_name.value or ''} {one.surname.value or ''}".strip() or without
-
-
-def people_of(access: Access) -> dict[str, str]:
-    """The name, else the e-mail address, by user id. Empty where the caller may not read the members: the
-    platform is not asked then, because the audit log records each refusal.
-    """
-    if "MANAGE_USERS" not in access.workspace.permissions:
-        return {}
-    members = access.client.members(access.workspace_id)
-    return {str(one.uuid): full_name(one, one.email) for one in members}
+def full_name(one: "Member") -> str:
+    return f"{one.first_name.value or ''} {one.surname.value or ''}".strip() or "(no name)"
 
 
 def members_of(access: Access, given: Iterable[str]) -> "list[Member]":
@@ -38,6 +28,19 @@ def members_of(access: Access, given: Iterable[str]) -> "list[Member]":
         for one in access.client.members(access.workspace_id)
     ]
     return [access.pick(one, known, "member", "custody member list lists them.") for one in given]
+
+
+def id_of(access: Access, given: str | None) -> int | None:
+    """Of the member, where one is named. Raises Stop."""
+    return None if given is None else members_of(access, [given])[0].uuid
+
+
+def of_person_and_days(command: Command) -> Command:
+    """A list with the filters ``by``, for `id_of`, and ``from_day`` and ``to_day``."""
+    to = click.option("--to", "to_day", metavar="DAY", help="Until the end of this day, in UTC.")
+    since = click.option("--from", "from_day", metavar="DAY", help="From this day on, in UTC: 2026-05-01.")
+    by = click.option("--by", metavar="MEMBER", help="Of this person: an id, an e-mail address or a name.")
+    return by(since(to(command)))
 
 
 def role_of(access: Access, given: str) -> "RoleDetails":
@@ -87,7 +90,7 @@ def add_command(access: Access, email: str, role: str) -> None:
 
 @member.command("remove")
 @click.argument("given", metavar="MEMBER", help="An id, an e-mail address or a name.")
-@click.option("--force", is_flag=True, help="Even where a vault keeps too few signers.")
+@click.option("--force", is_flag=True, help="Even where a vault is left with too few signers.")
 @asking_in_workspace
 def remove_command(access: Access, given: str, force: bool) -> None:
     """Remove a person from the workspace. Their keys stay in the vaults that hold them."""
@@ -97,3 +100,20 @@ def remove_command(access: Access, given: str, force: bool) -> None:
     remove = access.client.remove_user_from_workspace
     request = access.request(remove, user_uuid=one.uuid, force=force)
     make_or_ask(access, remove, request, f"{one.email} is no longer a member.")
+
+
+@click.group("workspace")
+def workspace() -> None:
+    """What holds in a whole workspace."""
+
+
+@workspace.command("set")
+@click.option("--key-check-months", type=int, required=True, help="0: no device has to sign anything.")
+@asking_in_workspace
+def set_command(access: Access, key_check_months: int) -> None:
+    """Have the device of each signer sign something once in so many months."""
+    update = access.client.update_workspace
+    request = access.request(update, key_check_months=key_check_months)
+    often = f"once in {count(key_check_months, 'month', 'months')}" if key_check_months else "no more"
+    access.confirm(f"Is each device of {access.workspace.words} to be checked {often}?")
+    give(access.make(update, request), f"Each signer's device is checked {often}.")

@@ -1,4 +1,4 @@
-"""``custody propose``: shows a payment, asks for a yes, and proposes it; ``custody max-send``."""
+"""``custody proposal create``: shows a payment, asks for a yes, and proposes it; ``custody proposal max``."""
 
 from typing import TYPE_CHECKING
 
@@ -8,24 +8,24 @@ from custody.cli.access import Access, asking_in_workspace, chosen, in_workspace
 from custody.cli.common import Amount, fail, give
 from custody.cli.vaults import vault_of
 from custody.common.naming import NamedRecord
+from custody.common.recipients import look_alike_words
 from custody.common.terminal import Exit, aside
-from custody.common.text import amount
+from custody.common.text import amount, foreign
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from custody.schemas.address_book import WhitelistAddress
-    from custody.schemas.proposals import CreatePsbtRequest
+    from custody.schemas.proposals import CreatePsbtRequest, PsbtPreview
     from custody.schemas.vaults import Vault
 
-PRIORITIES = ("low", "medium", "high")
 priority_option = click.option(
-    "--priority", type=click.Choice(PRIORITIES), help="How soon it is to be confirmed."
+    "--priority", type=click.Choice(("low", "medium", "high")), help="How soon it is to be confirmed."
 )
 fee_rate_option = click.option("--fee-rate", metavar="SAT/VB", help="In sat/vB, instead of a priority.")
 
 
-@click.command("propose")
+@click.command("create")
 @click.argument("vault", help="Its id, the beginning of it, or its name.")
 @click.argument("sats", metavar="AMOUNT", type=Amount(), help="With its unit, like 0.25BTC or 25000sats.")
 @click.argument("recipient", help="An address, a bitcoin: link, or a name of the address book.")
@@ -43,7 +43,7 @@ fee_rate_option = click.option("--fee-rate", metavar="SAT/VB", help="In sat/vB, 
 @priority_option
 @fee_rate_option
 @asking_in_workspace
-def propose_command(
+def create_command(
     access: Access,
     /,
     vault: str,
@@ -69,13 +69,14 @@ def propose_command(
         coins=[one.lower() for one in coins] or None,
         **fee,
     )
-    for line in _summary(source, request, book):
+    made = access.make(access.client.preview_psbt, request)
+    for line in (*_summary(source, request, made, book), *look_alike_words(made.recipients, made.resembles)):
         aside(line)
     access.confirm("Propose this payment?")
     propose(access, request)
 
 
-@click.command("max-send")
+@click.command("max")
 @click.argument("vault", help="Its id, the beginning of it, or its name.")
 @click.argument(
     "recipients", nargs=-1, required=True, metavar="RECIPIENT...", help="Addresses, or names of them."
@@ -83,7 +84,7 @@ def propose_command(
 @priority_option
 @fee_rate_option
 @in_workspace
-def max_send_command(access: Access, /, vault: str, recipients: tuple[str, ...], **fee: str | None) -> None:
+def max_command(access: Access, /, vault: str, recipients: tuple[str, ...], **fee: str | None) -> None:
     """Show the most that one payment to these recipients can send, and why it is not more."""
     _require_one(fee)
     source = vault_of(access, vault)
@@ -97,9 +98,32 @@ def max_send_command(access: Access, /, vault: str, recipients: tuple[str, ...],
     give(
         maximum,
         f"{amount(maximum.amount_sats)}, with a fee of {amount(maximum.fee_sats)} "
-        f"at {maximum.fee_rate} sat/vB",
+        f"at {maximum.fee_rate} sat/vB ({maximum.least_rate} at least now)",
         f"  {maximum.words}",
     )
+
+
+@click.command("consolidate")
+@click.argument("vault", help="Its id, the beginning of it, or its name.")
+@click.option("--coins", type=click.IntRange(2, 100), default=100, help="How many, the smallest first.")
+@fee_rate_option
+@asking_in_workspace
+def consolidate_command(access: Access, /, vault: str, coins: int, fee_rate: str | None) -> None:
+    """Propose to make one coin of a vault's smallest coins, at a low rate, where that saves fees."""
+    from custody.schemas.sending import one_coin_of
+
+    source = vault_of(access, vault)
+    plan = access.client.consolidation(
+        workspace_id=access.workspace_id, vault_id=source.id, coins=coins, fee_rate=fee_rate
+    )
+    asked = one_coin_of(source.id, plan.address, plan.coins, plan.fee_rate)
+    request = access.request(access.client.create_psbt, **asked)
+    made = access.make(access.client.preview_psbt, request)
+    aside(f"From the vault '{source.name}' {source.id} to its own address {plan.address}")
+    aside(f"  fee    {amount(made.fee_sats)}, {made.fee_rate} sat/vB")
+    aside(f"  {plan.words}")
+    access.confirm("Propose it?")
+    propose(access, request)
 
 
 def propose(access: Access, request: "CreatePsbtRequest") -> None:
@@ -111,7 +135,7 @@ def propose(access: Access, request: "CreatePsbtRequest") -> None:
         f"Proposed: {proposal.psbt_id}",
         f"  fee    {amount(proposal.fee_sats)}, {proposal.fee_rate} sat/vB",
         f"  {proposal.required_signatures} of {proposal.n} signers approve it with signerd, until {until}.",
-        f"  custody approve-status {proposal.psbt_id} says who has.",
+        f"  custody proposal show {proposal.psbt_id} says who has.",
     )
 
 
@@ -122,8 +146,9 @@ def _require_one(fee: dict[str, str | None]) -> None:
 
 
 def _summary(
-    source: "Vault", request: "CreatePsbtRequest", book: "Sequence[WhitelistAddress]"
+    source: "Vault", request: "CreatePsbtRequest", made: "PsbtPreview", book: "Sequence[WhitelistAddress]"
 ) -> "Iterator[str]":
+    """``made``: what the platform would make of the request now."""
     labelled = {one.address: f"{one.name}, {one.address}" for one in book}
     amounts = request.amounts_sats or []
     yield f"From the vault '{source.name}' {source.id}, {source.m} of {source.n}    {source.chain}"
@@ -132,11 +157,13 @@ def _summary(
     if len(amounts) > 1:
         yield f"  in all {amount(sum(amounts))}"
     if request.description:
-        yield f'  for    "{request.description}"'
-    rate = f"{request.fee_rate} sat/vB" if request.fee_rate else "as the platform chooses"
-    yield f"  fee    {rate}" + (f" for {request.priority} priority" if request.priority else "")
+        yield f'  for    "{foreign(request.description)}"'
+    soon = f" for {request.priority} priority" if request.priority else ""
+    yield f"  fee    {amount(made.fee_sats)}, {made.fee_rate} sat/vB{soon}, as it is now"
     yield f"  of     {amount(source.confirmed_sats)} confirmed, {amount(source.locked_sats)} locked"
     yield from (f"  spends {coin}" for coin in request.coins or ())
+    if made.same_as is not None:
+        yield f"! The proposal {made.same_as} pays the same, or has paid it: it would be paid twice."
 
 
 def _address(

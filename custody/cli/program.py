@@ -1,6 +1,5 @@
 """The program ``custody``: its commands, what its codes mean, and its exit status."""
 
-import sys
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -9,46 +8,51 @@ from typing import NoReturn
 import click
 
 from custody._version import __version__
-from custody.cli import (
-    account,
-    changes,
-    histories,
-    limits,
-    members,
-    payments,
-    proposals,
-    service_accounts,
-    vaults,
-)
 from custody.cli.common import fail, give, json_option, own_answers
 from custody.cli.desk import ClientDesk, CommandDependencies
-from custody.common.terminal import Exit, tell
+from custody.common.commands import CommandsOfModules, run
+from custody.common.terminal import Exit
 
 EPILOGUE = "Exit status: " + ", ".join(
     f"{status.value} {status.name.lower().replace('_', ' ')}"
     for status in Exit
     if status not in {Exit.DEVICE, Exit.NOT_SIGNED}
 )
-# Imported by name when needed: the commands that call the API do not load the server.
+# The commands that call the API do not load the server.
 OPERATORS = "custody.server.cli"
+MODULES = {
+    "account": ("login", "logout", "whoami", "mail"),
+    "changes": ("change",),
+    # It and `histories` add their own commands to the vaults'.
+    "labels": ("vault",),
+    "limits": ("limit",),
+    "members": ("member", "workspace"),
+    "service_accounts": ("service-account",),
+}
 
 
-class WithOperators(click.Group):
+class WithOperators(CommandsOfModules):
     """A group whose commands include those of the operators' group of the same name."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return super().get_command(ctx, cmd_name) or self._operators().get_command(ctx, cmd_name)
+        return super().get_command(ctx, cmd_name) or self._operators(ctx).get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), *self._operators().list_commands(ctx)})
+        return sorted({*super().list_commands(ctx), *self._operators(ctx).list_commands(ctx)})
 
-    def _operators(self) -> click.Group:
+    def _operators(self, ctx: click.Context) -> click.Group:
         operators: click.Group = import_module(OPERATORS).app
-        same = operators.commands.get(self.name or "")
+        same = operators.get_command(ctx, self.name or "")
         return same if isinstance(same, click.Group) else operators
 
 
-@click.group(cls=WithOperators, epilog=EPILOGUE, context_settings={"show_default": True})
+@click.group(
+    cls=WithOperators,
+    package="custody.cli",
+    modules=MODULES,
+    epilog=EPILOGUE,
+    context_settings={"show_default": True},
+)
 @click.option(
     "--session",
     type=click.Path(path_type=Path),
@@ -59,12 +63,12 @@ class WithOperators(click.Group):
 @click.version_option(__version__, prog_name="custody", message="%(prog)s %(version)s")
 @click.pass_context
 def app(context: click.Context, session: Path | None) -> None:
-    """Spend from an organisation's vaults, and run the platform that keeps them."""
+    """Propose payments from an organisation's vaults, and run the platform that keeps them."""
     outside = context.obj if isinstance(context.obj, CommandDependencies) else CommandDependencies()
     context.obj = ClientDesk(None if session is None else session.absolute(), own_answers(), outside)
 
 
-@click.command("explain")
+@app.command("explain")
 @click.argument("code")
 @json_option
 def explain_command(code: str) -> None:
@@ -89,47 +93,27 @@ def explain_command(code: str) -> None:
     )
 
 
-@app.group("audit", cls=WithOperators)
+@app.group("audit", cls=WithOperators, package="custody.cli", modules={"histories": ("tail",)})
 def audit() -> None:
     """The audit log: of a workspace for its members, of the whole platform for its operator."""
 
 
-audit.add_command(histories.tail_command)
-for command in (
-    account.login_command,
-    account.logout_command,
-    account.whoami_command,
-    vaults.vault,
-    payments.propose_command,
-    payments.max_send_command,
-    proposals.proof,
-    proposals.proposals_command,
-    proposals.proposal,
-    proposals.approve_status_command,
-    members.member,
-    limits.limit,
-    changes.change,
-    service_accounts.service_account,
-    account.mail_command,
-    explain_command,
-):
-    app.add_command(command)
+@app.group(
+    cls=CommandsOfModules,
+    package="custody.cli",
+    modules={"payments": ("create", "max", "consolidate"), "proposals": ("list", "show", "bump", "cancel")},
+)
+def proposal() -> None:
+    """Propose payments, and follow, bump or cancel those that are under way."""
+
+
+@app.group(cls=WithOperators, package="custody.cli", modules={"proofs": ("make", "list", "show", "download")})
+def proof() -> None:
+    """Prove control of a vault's address and coins by a signed message (BIP-322). It moves nothing."""
 
 
 def program() -> NoReturn:
     """Run with the process's arguments, and exit."""
-    try:
-        status = app.main(prog_name="custody", standalone_mode=False)
-    except click.Abort:
-        # Ctrl-C, or the end of the input at a question.
-        sys.exit(Exit.INTERRUPTED)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("custody"):
-            raise
-        hint = "Install it: pipx install 'signerd[desktop,server]'. The page 'Operating the platform' helps."
-        sentence = f"the platform's server is not installed here ({error.name} is missing)"
-        sys.exit(tell("custody", "not-installed", sentence, hint, Exit.FAILED, as_json="--json" in sys.argv))
-    sys.exit(status if isinstance(status, int) else Exit.OK)
+    missing = "the platform's server is not installed here"
+    hint = "Install it: pipx install 'signerd[desktop,server]'. The page 'Operating the platform' helps."
+    run(app, "custody", ("custody",), missing, hint)

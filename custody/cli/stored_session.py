@@ -7,10 +7,12 @@ first reads what another one has stored.
 
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +28,8 @@ KEYRING_SECONDS: Final = 30.0
 # Far longer than a renewal takes: it is one request, with a time limit of its own.
 LOCK_SECONDS: Final = 300.0
 LOCK_PAUSE_SECONDS: Final = 0.05
+# From the last command that used it.
+KEPT_SECONDS: Final = 600.0
 
 
 def _store_trouble(sentence: str, *, hint: str | None = None) -> Stop:
@@ -70,10 +74,38 @@ def write_settings(folder: Path, settings: ClientSettings) -> None:
         write_private(folder / SETTINGS, json.dumps(asdict(settings), indent=1).encode())
 
 
+@dataclass
+class _KeepingStore(session_store.FileStore):
+    """Keeps the derived key in memory for the next commands. What fails is as if none were kept."""
+
+    kept: Path = Path()
+
+    def load(self) -> str | None:
+        with suppress(OSError):
+            if 0 <= time.time() - self.kept.stat().st_mtime < KEPT_SECONDS:
+                content = self.kept.read_bytes()
+                self._salt, self._key = content[:-32], content[-32:]
+        secret = super().load()
+        with suppress(OSError):
+            if self._key is not None:
+                write_private(self.kept, self._salt + self._key)
+        return secret
+
+    def clear(self) -> None:
+        self.kept.unlink(missing_ok=True)
+        super().clear()
+
+
 def store_of(folder: Path, kind: str, ask: session_store.Passphrase) -> session_store.SecretStore:
     if kind == "keyring":
         return session_store.KeyringStore("custody", _ERRORS, str(folder.resolve()), KEYRING_SECONDS)
-    return session_store.FileStore(_ERRORS, folder / session_store.SECRETS_FILE, ask)
+    private = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
+    given = _ERRORS, folder / session_store.SECRETS_FILE, ask
+    # XDG's own folder is this user's, and ends with the desktop's session. A program types a line each time.
+    if sys.stdin.isatty() and private.is_absolute() and private.is_dir() and folder_fault(private) is None:
+        name = f"custody-{sha256(bytes(folder.resolve())).hexdigest()}"
+        return _KeepingStore(*given, kept=private / name)
+    return session_store.FileStore(*given)
 
 
 def forget(folder: Path) -> None:

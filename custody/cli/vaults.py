@@ -1,5 +1,6 @@
-"""``custody vault list``, ``show``, ``create``, ``freeze`` and ``unfreeze``: one person freezes a vault, two
-unfreeze it. And ``replace`` and ``sweep``: two people put a new vault in its place, and its coins move there.
+"""``custody vault list``, ``show``, ``create``, ``approvers``, ``freeze`` and ``unfreeze``: one person
+freezes a vault, two unfreeze it. And ``replace`` and ``sweep``: two people put a new vault in its place, and
+its coins move there.
 """
 
 from functools import partial
@@ -10,10 +11,10 @@ import click
 from custody.cli.access import Access, asking_in_workspace, in_workspace
 from custody.cli.changes import make_or_ask
 from custody.cli.common import Amount, fail, give, give_list
-from custody.cli.members import full_name, members_of, people_of
+from custody.cli.members import full_name, members_of, role_of
 from custody.common.naming import NamedRecord, next_name
 from custody.common.terminal import Exit, aside
-from custody.common.text import amount, bounds, btc, network_words, until
+from custody.common.text import amount, bounds, btc, foreign, network_words, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +56,7 @@ def vault() -> None:
 def list_command(access: Access) -> None:
     """List the vaults and what is in them."""
     vaults = access.client.list_wallets(workspace_id=access.workspace_id)
-    header = ("ID", "NAME", "SIGNERS", "NETWORK", "CONFIRMED", "COMING", "LOCKED", "STOPPED")
+    header = ("ID", "NAME", "SIGNERS", "NETWORK", "CONFIRMED", "UNCONFIRMED", "LOCKED", "STOPPED")
     give_list(vaults, header, map(_row, vaults), "No vaults.")
 
 
@@ -72,48 +73,51 @@ def show_command(access: Access, given: str) -> None:
     """Show a vault: balance, limit, signers, a fresh address, and the code that its signers compare."""
     one = vault_of(access, given)
     code = access.client.vault_export(workspace_id=access.workspace_id, vault_id=one.id).verification_code
-    is_anyone_nameless = not all(full_name(signer, "") for signer in one.signers)
-    people = people_of(access) if is_anyone_nameless else {}
     shown = {**one.model_dump(mode="json", by_alias=True), "verification_code": code}
-    give(shown, *_lines(one, code, people))
+    give(shown, *_lines(one, code))
 
 
-def _lines(one: "Vault", code: str, people: dict[str, str]) -> "Iterator[str]":
-    signers = ", ".join(
-        full_name(signer, people.get(signer.user_id, f"member {signer.user_id}")) + _state(signer)
-        for signer in one.signers
-    )
+def _lines(one: "Vault", code: str) -> "Iterator[str]":
     yield f"Vault '{one.name}' {one.id}    {one.chain}"
     if one.lacks_signers:
-        yield f"  Stopped:    fewer than {one.m} of its signers can sign a payment; see the state of each."
+        yield f"  Stopped:     fewer than {one.m} of its signers can sign a payment; see the state of each."
+    if one.lacks_approver:
+        yield "  Stopped:     nobody of whom custody vault approvers says that they must approve can sign."
     if one.replaces is not None:
-        yield f"  Replaces:   {one.replaces}"
+        yield f"  Replaces:    {one.replaces}"
     if one.replaced_by is not None:
-        yield f"  Replaced:   by {one.replaced_by}; custody vault sweep moves there what is left."
+        yield f"  Replaced:    by {one.replaced_by}; custody vault sweep moves there what is left."
     if one.is_frozen:
-        yield "  Frozen:     nothing is proposed, signed or sent until two people run custody vault unfreeze."
+        yield "  Frozen:      nothing is proposed, signed or sent until two people call vault unfreeze."
     yield f"  Verification code: {code}"
-    yield f"  Signers:    {one.m} of {one.n}: {signers}"
-    yield f"  Confirmed:  {amount(one.confirmed_sats)}"
-    yield f"  Coming:     {amount(one.unconfirmed_sats)}"
-    yield f"  Locked:     {amount(one.locked_sats)}, by proposals that wait"
+    yield f"  Signers:     {one.m} of {one.n}, and when the device of each last signed:"
+    for each in one.signers:
+        signed = f"{each.last_signed_at:%Y-%m-%d}" if each.last_signed_at else "not known"
+        yield f"    {signed}  {each.name or f'member {each.user_id}'}{_state(each)}"
+    yield f"  Confirmed:   {amount(one.confirmed_sats)}"
+    yield f"  Unconfirmed: {amount(one.unconfirmed_sats)}"
+    named = f"; custody vault coins {one.id[:8]} --state {{}} names them"
+    which = named.format("locked") if one.locked_sats else ""
+    yield f"  Locked:      {amount(one.locked_sats)}, by proposals{which}"
+    if one.set_aside_sats:
+        yield f"  Set aside:   {amount(one.set_aside_sats)}{named.format('set-aside')}"
     if one.replaced_by is None:
-        yield f"  Receive at: {one.receive_address}"
+        yield f"  Receive at:  {one.receive_address}"
         yield "    That is the platform's word: compare it with signerd addresses before money goes there."
     limits = one.detailed_vault_limits
     if limits is None:
-        yield f"  Limit:      {one.limit_error}"
+        yield f"  Limit:       {one.limit_error}"
         return
     words = bounds(per_cycle=limits.per_cycle, period=limits.cycle_period, day=limits.cycle_day)
     left = f": {limits.unused} BTC left until {until(limits.next_reset)}" if limits.per_cycle else ""
-    yield f"  Limit:      at most {limits.limit} BTC {words}{left}"
+    yield f"  Limit:       at most {limits.limit} BTC {words}{left}"
 
 
 def _state(signer: "VaultSigner") -> str:
-    """What keeps a signer from signing, in brackets."""
+    """What keeps a signer from signing, or may, in brackets."""
     key = None if signer.key_state == "active" else f"key {signer.key_state}"
     role = "may not approve" if signer.may_approve is False else None
-    why = ", ".join(filter(None, (key, role)))
+    why = ", ".join(filter(None, (key, role, "device to be checked" if signer.check_due else None)))
     return f" ({why})" if why else ""
 
 
@@ -226,10 +230,53 @@ def sweep_command(access: Access, given: str, fee_rate: str | None) -> None:
     """Propose to move what is free of a replaced vault into the one in its place."""
     old = vault_of(access, given)
     free = amount(old.confirmed_sats - old.locked_sats)
-    aside(f"The vault '{old.name}' {old.id}: about {free} are free.")
+    aside(f"The vault '{old.name}' {old.id}: at most {free} are free. What is set aside stays.")
     access.confirm(f"Propose to move them to {old.replaced_by or 'its replacement'}?")
     done = access.make(access.client.sweep_vault, vault_id=old.id, fee_rate=fee_rate)
-    give(done, *(f"Proposed: {psbt_id}" for psbt_id in done.psbt_ids))
+    stays = f"{amount(done.set_aside_sats)} that are set aside stay: custody vault coins {old.id[:8]}"
+    proposed = (f"Proposed: {psbt_id}" for psbt_id in done.psbt_ids)
+    give(done, *proposed, *([stays] if done.set_aside_sats else ()))
+
+
+@vault.command("approvers")
+@given_vault
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    metavar="ROLE",
+    help="Its name or id: one of its members approves.",
+)
+@click.option(
+    "--member", "members", multiple=True, metavar="MEMBER", help="E-mail address, name or id: approves."
+)
+@click.option("--nobody", is_flag=True, help="It has no named approver any more.")
+@asking_in_workspace
+def approvers_command(
+    access: Access, given: str, roles: tuple[str, ...], members: tuple[str, ...], nobody: bool
+) -> None:
+    """Show of whom one approval has to come, or set it: two at most, each a role or a member."""
+    if nobody and (roles or members):
+        raise click.UsageError("--nobody stands alone.")
+    one = vault_of(access, given)
+    now = access.client.vault_controls(access.workspace_id, one.id)
+    if not (nobody or roles or members):
+        asked = [f"  {foreign(each.words)}" for each in now.named_approvers]
+        each = f"One approval of the vault '{one.name}' has to come from each of:"
+        give(now, each if asked else f"The vault '{one.name}' has no named approver.", *asked)
+        return
+    request = access.request(
+        access.client.update_vault_controls,
+        vault_id=one.id,
+        only_address_book=now.only_address_book,
+        maker_may_approve=now.maker_may_approve,
+        approvers=[
+            *(f"role:{role_of(access, each).role_id}" for each in roles),
+            *(f"user:{each.uuid}" for each in (members_of(access, members) if members else ())),
+        ],
+    )
+    access.confirm(f"Change of whom approvals of the vault '{one.name}' have to come?")
+    make_or_ask(access, access.client.update_vault_controls, request, "It is changed.")
 
 
 @vault.command("freeze")

@@ -5,7 +5,6 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Self
 
 import httpx
 
@@ -32,14 +31,5 @@ class AsyncClient(Api, Awaiting[Core]):
     ) -> None:
         core = Core(base_url, now, session, on_session)
         over = transport or httpx.AsyncHTTPTransport(verify=trust(ca_file), trust_env=False)
-        self._http = httpx.AsyncClient(transport=over, trust_env=False)
-        super().__init__(core, partial(perform, self._http), sleep)
-
-    async def aclose(self) -> None:
-        await self._http.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_exc: object) -> None:
-        await self.aclose()
+        http = httpx.AsyncClient(transport=over, trust_env=False)
+        super().__init__(core, partial(perform, http), sleep, http.aclose)

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Self
 
 from custody.client.api import Api
 from custody.client.flow import Core, OnSession, Session
@@ -38,12 +37,3 @@ class Client(Api, Waiting[Core]):
     ) -> None:
         core = Core(base_url, now, session, on_session)
         super().__init__(core, transport or partial(perform, tls=tls_for(base_url, ca_file)), sleep)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Nothing is held between two calls."""

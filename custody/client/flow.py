@@ -30,14 +30,7 @@ from custody.common.exchange import (
     method,
     retry_after,
 )
-from custody.schemas.auth import (
-    LOGOUT,
-    REFRESH,
-    REFRESH_COOKIE,
-    LoginResponse,
-    RefreshRequest,
-    RefreshResponse,
-)
+from custody.schemas import auth
 from custody.schemas.call import Auth, Call, Page
 from custody.schemas.common import Unreadable, format_time
 from custody.schemas.errors import Problem, fault_place, fault_words
@@ -68,7 +61,7 @@ RENEW_BEFORE_SECONDS: Final = 60.0
 # RFC 6265, section 4.1.1.
 _CARRIED: Final = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]{0,4000}")
 # Of several cookies joined by commas, which stand nowhere else but in dates.
-_COOKIE: Final = rf"(?:^|,)\s*{REFRESH_COOKIE}\s*=\s*([^;,]*)"
+_COOKIE: Final = rf"(?:^|,)\s*{auth.REFRESH_COOKIE}\s*=\s*([^;,]*)"
 # RFC 8288, section 3.
 _LINK: Final = re.compile(r'<([^<>]*)>\s*;[^<]*?\brel="?next\b')
 
@@ -248,10 +241,10 @@ def sends(
                     reply = yield from call(core, request, repeatable=again)
                 answer = read_list(core, reply, shape)
             finally:
-                if declared is LOGOUT:
+                if declared is auth.LOGOUT:
                     # Whatever the platform answers.
                     core.set_session(None)
-            if isinstance(answer, LoginResponse) and not answer.requires_2fa:
+            if isinstance(answer, auth.LoginResponse) and not answer.requires_2fa:
                 ends_at = core.now() + (answer.expires_in or 0)
                 core.set_session(Session(answer.sid, answer.token, refresh_token_of(reply), ends_at))
             return answer
@@ -338,14 +331,16 @@ def renew(core: Core, *, stale: Session) -> Plan[None]:
     if session is None or not session.refresh_token:
         is_program = session is not None and session.ends_at == inf
         raise SignedOut("the platform refuses this secret" if is_program else "the session has ended")
-    cookie = {"Cookie": f"{REFRESH_COOKIE}={session.refresh_token}"}
-    request = core.build(REFRESH.method, REFRESH.path, RefreshRequest(sid=session.sid), headers=cookie)
+    cookie = {"Cookie": f"{auth.REFRESH_COOKIE}={session.refresh_token}"}
+    request = core.build(
+        auth.REFRESH.method, auth.REFRESH.path, auth.RefreshRequest(sid=session.sid), headers=cookie
+    )
     # Safe to repeat: the previous refresh token stays valid until its successor is first used.
     reply = yield from attempt(core, request, repeatable=True)
     if reply.status == HTTPStatus.UNAUTHORIZED:
         core.set_session(None)
         raise SignedOut("the platform ended the session")
-    answer = read(checked(reply), RefreshResponse)
+    answer = read(checked(reply), auth.RefreshResponse)
     refresh_token = refresh_token_of(reply) or session.refresh_token
     core.set_session(Session(answer.sid, answer.token, refresh_token, core.now() + answer.expires_in))
 

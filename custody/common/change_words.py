@@ -6,27 +6,21 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, Final
 
-from custody.common.text import bounds, minute, network_words
-from custody.schemas.call import Call, PermissionName
+from custody.common.text import SATS_PER_BTC, bounds, minute, network_words
+from custody.schemas.call import PERMISSION_WORDS, Call, PermissionName
 from custody.schemas.calls import CONFIRMABLE
 from custody.schemas.changes import Change
+from custody.schemas.common import MAX_SATS
 from custody.schemas.limits import UPDATE_VAULT
 from custody.schemas.vaults import CREATE_WALLET
 from custody.schemas.webhooks import EVERY_KIND
 
-PERMISSION_WORDS: Final[Mapping[PermissionName, str]] = {
-    PermissionName.MANAGE_WORKSPACE: "Propose payments, and manage vaults, tokens and the workspace",
-    PermissionName.PAYMENT_INIT: "Forward one's own money, transfer tokens, keep the address book",
-    PermissionName.PAYMENT_APPROVE: "Approve payments as a signer, freeze and unfreeze vaults",
-    PermissionName.VIEW_BALANCES: "See balances and payments",
-    PermissionName.MANAGE_ROLE: "Manage roles and their limits",
-    PermissionName.MANAGE_USERS: "Invite, move and remove members",
-    PermissionName.VIEW_LOGS: "Read the audit log",
-}
 # In BTC; and the fields that the sentence about a limit includes.
 _AMOUNTS: Final = ("transaction_limit", "new_transaction_limit")
 BESIDE_AMOUNT: Final = frozenset({"cycle_period", "cycle_day", "per_cycle"})
 
+# The limit of the first administrator's role: no one can move more.
+_EVERYTHING: Final = f"at most {MAX_SATS // SATS_PER_BTC}.00000000 BTC"
 _OF_VAULTS: Final = frozenset({CREATE_WALLET.path, UPDATE_VAULT.path})
 
 # By the path of the call that waits.
@@ -45,11 +39,16 @@ FIELDS: Final[Mapping[str, str]] = {
     "networks": "Networks",
     "transaction_limit": "Limit",
     "new_transaction_limit": "Limit of each member",
-    "only_address_book": "Pay addresses of the book alone",
-    "maker_may_approve": "The proposer may approve",
+    "only_address_book": "It pays only addresses of the address book",
+    "maker_may_approve": "Who proposed a payment may approve it, too",
+    "screening_webhook_id": "Program that screens proposals",
+    "screening_seconds": "Seconds until it has to decide",
+    "screening_fails_open": "A proposal that it does not decide in time goes on",
+    "approvers": "One approval has to come from each of",
     "invited_email": "E-mail address",
     "address": "Address",
     "uid": "Entry of the address book",
+    "resembles": "Only resembles",
     "url": "Address on the Internet",
     "kinds": "Events",
     "enabled": "Switched on",
@@ -59,13 +58,16 @@ FIELDS: Final[Mapping[str, str]] = {
     "expires_at": "Ends",
     "is_on": "Switched on",
     "key_id": "Key",
-    "reason": "Why",
+    "reason": "Reason",
+    "coin": "Coin",
+    "until": "Until",
     "cooling_off_hours": "Hours of cooling off",
     "issuer": "Issuer",
     "client_id": "Client",
     "is_required": "Members have to use it",
     "network": "Network",
-    "force": "Even where a vault keeps too few signers",
+    "force": "Even where a vault is left with too few signers",
+    "key_check_months": "Months between key checks",
     "m": "Signatures needed",
     "signers": "Signers",
     "psbt_id": "Proposal",
@@ -82,9 +84,11 @@ _RECORDS: Final[Mapping[str, str]] = {
     "confirming_role_id": "a role",
     "user_uuid": "a member",
     "signers": "members",
+    "approvers": "a role or a member",
     "vault_id": "a vault",
     "uid": "an entry",
     "webhook_id": "a webhook",
+    "screening_webhook_id": "a webhook",
     "service_account_id": "a program",
     "key_id": "a key",
 }
@@ -144,6 +148,8 @@ def _limit_words(change: Change, limit: Mapping[str, Any]) -> str:
     is_vaults = change.path in _OF_VAULTS
     # Where the change leaves it out it stays; a change that has ended does not say what was in force.
     per_cycle = limit.get("per_cycle", change.in_force.get("per_cycle")) if is_vaults else True
+    if not is_vaults and words == _EVERYTHING:
+        return "as much as the vaults' limits allow"
     if per_cycle is None:
         return words
     return f"{words} {bounds(per_cycle=per_cycle, period=limit['cycle_period'], day=limit['cycle_day'])}"
@@ -152,7 +158,7 @@ def _limit_words(change: Change, limit: Mapping[str, Any]) -> str:
 def _words(change: Change, field: str, value: Any) -> str:
     if field in _RECORDS:
         return change.names.get(field, f"{_RECORDS[field]} that no longer exists")
-    if field == "expires_at":
+    if field in {"expires_at", "until"}:
         return minute(datetime.fromisoformat(value))
     if field == "kinds":
         return "; ".join(map(kind_words, value)) or "none"

@@ -214,7 +214,9 @@ def is_success(reply: HttpReply) -> bool:
 
 
 class Waiting(Generic[Core]):
-    """Runs plans in the caller's thread. ``core``: the client's state, passed to each plan."""
+    """Runs plans in the caller's thread. ``core``: the client's state, passed to each plan. Use a client as a
+    context manager.
+    """
 
     def __init__(
         self, core: Core, perform: Callable[[HttpRequest], Outcome], sleep: Callable[[float], None]
@@ -223,6 +225,15 @@ class Waiting(Generic[Core]):
         self._perform = perform
         self._sleep = sleep
         self._alone = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Nothing is held between two calls."""
 
     def run(self, plan: Plan[Answer]) -> Answer:
         """Drive a plan to its answer. Raises what the plan raises."""
@@ -244,13 +255,14 @@ class Waiting(Generic[Core]):
 
 
 class Awaiting(Generic[Core]):
-    """``Waiting`` for asyncio."""
+    """``Waiting`` for asyncio. ``close``: ends the connections that the client keeps."""
 
     def __init__(
         self,
         core: Core,
         perform: Callable[[HttpRequest], Awaitable[Outcome]],
         sleep: Callable[[float], Awaitable[None]],
+        close: Callable[[], Awaitable[None]],
     ) -> None:
         # Imported here: a synchronous program needs no event loop.
         import asyncio
@@ -259,6 +271,13 @@ class Awaiting(Generic[Core]):
         self._perform = perform
         self._sleep = sleep
         self._alone = asyncio.Lock()
+        self.aclose = close
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.aclose()
 
     async def run(self, plan: Plan[Answer]) -> Answer:
         """Drive a plan to its answer. Raises what the plan raises."""

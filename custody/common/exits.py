@@ -23,9 +23,7 @@ class Exit(IntEnum):
     PLATFORM = 6
     """The platform is out of reach, or said no."""
     NOT_DECIDED = 7
-    """What was asked cannot be decided as things stand: refused by a check, changed since it was shown,
-    unknown.
-    """
+    """What was asked cannot be decided as things stand: refused by a check, changed since it was shown."""
     DECLINED = 8
     """The person answered no. Nothing was changed."""
     NOT_SIGNED = 9
@@ -34,5 +32,7 @@ class Exit(IntEnum):
     """The state folder, the journal or the configuration cannot be used."""
     AUDIT = 11
     """The chain of decisions is not whole."""
+    NOT_FOUND = 12
+    """Nothing has the name or the id that was given."""
     INTERRUPTED = 130
     """Ctrl-C at a question or while something was under way, or Ctrl-D at a question."""

@@ -1,5 +1,6 @@
 """The supported Python versions (ADR 24), and the settings of the garbage collector."""
 
+import atexit
 import gc
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ NEWEST: Final = (3, 14)
 NEWEST_OF_ENGINE: Final = "3.13"
 # New objects before the collector looks for cycles. With Python's 700 it runs again and again during the
 # imports, a sixth of the time until a server answers.
-COLLECT_AFTER: Final = 50_000
+COLLECT_AFTER: Final = 500_000
 _USUAL: Final = gc.get_threshold()
 
 
@@ -25,6 +26,7 @@ def prepare(program: str, version: tuple[int, int] = sys.version_info[:2]) -> No
             f"run {install_line(program, newest)}"
         )
     gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
+    atexit.register(gc.freeze)
 
 
 def settle() -> None:

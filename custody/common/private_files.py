@@ -80,6 +80,14 @@ def write_private(path: Path, content: bytes | Iterable[bytes]) -> None:
     sync_folder(path.parent)
 
 
+def write_new(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """As `write_private`, for a file that a person names: raises FileExistsError where one is there."""
+    for one in (path, path.with_name(path.name + ".new")):
+        if os.path.lexists(one):
+            raise FileExistsError(errno.EEXIST, f"{one.name} is there already", str(one))
+    write_private(path, content)
+
+
 def sync_folder(path: Path) -> None:
     """Sync a folder: a rename is on disk only when its folder is."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

@@ -4,6 +4,7 @@ name of the address book.
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
@@ -128,3 +129,17 @@ def _amount(text: str) -> Sats:
     if amount == 0:
         raise InvalidAmount("The link asks for nothing: its amount is zero.")
     return amount
+
+
+def look_alike_words(recipients: Sequence[str], resembles: Sequence[str | None]) -> list[str]:
+    """A sentence for each recipient that only resembles a known address, as a preview has them."""
+    pairs = zip(recipients, resembles, strict=True)
+    return [alike_words(recipient, known) for recipient, known in pairs if known is not None]
+
+
+def alike_words(address: str, known: str) -> str:
+    """That an address only resembles a known one (S37)."""
+    return (
+        f"{address} is not {known}, which was paid or named before, or is of an own vault: only their ends "
+        "are alike. Somebody may have made it to be taken for the other. Compare all of it with the bill."
+    )

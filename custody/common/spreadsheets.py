@@ -8,7 +8,8 @@ always gives the text back.
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,7 @@ from custody.common.text import btc
 
 if TYPE_CHECKING:
     from custody.schemas.asset_tokens import TokenMovement
-    from custody.schemas.history import VaultCoin, VaultMovement
+    from custody.schemas.history import MovementOutput, VaultCoin, VaultMovement, VaultStatement
 
 # The cells of a record, by their headings.
 Columns = Mapping[str, Callable[[Any], object]]
@@ -61,6 +62,38 @@ def _names(one: "VaultMovement") -> str:
     return "; ".join(names) if any(names) else ""
 
 
+@dataclass(frozen=True)
+class BalanceLine:
+    """A line of a statement among its movements: what the vault held at a time, by no transaction."""
+
+    at: datetime
+    kind: str
+    height: int
+    balance_sats: int
+    amount_sats: int = 0
+    status: str = "confirmed"
+    outputs: "Sequence[MovementOutput]" = ()
+    more_outputs: int = 0
+    fee_sats: None = None
+    title: None = None
+    created_by_name: None = None
+    psbt_id: None = None
+    replaces_psbt_id: None = None
+    txid: None = None
+    block_hash: None = None
+
+
+def statement_lines(
+    statement: "VaultStatement", movements: "Iterable[VaultMovement]"
+) -> "Iterator[BalanceLine | VaultMovement]":
+    """All ``movements`` of the month between the balance before them and the one after."""
+    opening = statement.from_time, "opening balance", statement.opening_height, statement.opening_sats
+    yield BalanceLine(*opening)
+    yield from movements
+    closing = statement.to_time, "closing balance", statement.closing_height, statement.closing_sats
+    yield BalanceLine(*closing)
+
+
 # Values of several outputs are separated by spaces, names by semicolons.
 MOVEMENT_COLUMNS: "Final[Mapping[str, Callable[[VaultMovement], object]]]" = {
     "time (UTC)": lambda one: _time(one.at),
@@ -93,6 +126,8 @@ COIN_COLUMNS: "Final[Mapping[str, Callable[[VaultCoin], object]]]" = {
     "proposal": lambda one: one.psbt_id,
     "txid": lambda one: one.txid,
     "output": lambda one: one.vout,
+    "set aside": lambda one: one.set_aside and one.set_aside.reason,
+    "until (UTC)": lambda one: one.set_aside and one.set_aside.until and _time(one.set_aside.until),
 }
 TOKEN_COLUMNS: "Final[Mapping[str, Callable[[TokenMovement], object]]]" = {
     "time (UTC)": lambda one: _time(one.at),

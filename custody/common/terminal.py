@@ -12,12 +12,15 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from custody.common.exits import Exit as Exit  # noqa: PLC0414 - every command takes it from here
 from custody.common.text import plain
 
 if TYPE_CHECKING:
+    import click
     from _typeshed import DataclassInstance
     from pydantic import BaseModel
 
@@ -36,13 +39,23 @@ class Person:
 
         return str(click.prompt(question, default="" if empty else None, show_default=False, err=True))
 
-    def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:
+    def secret(
+        self,
+        question: str,
+        *,
+        fresh: bool = False,
+        empty: bool = False,
+        fault: Callable[[str], str | None] = lambda _given: None,
+    ) -> str:
         """``fresh``: a typing error would lock its owner out, or open another wallet. ``empty``: nothing is
-        an answer, too.
+        an answer, too. ``fault``: why another answer is asked for.
         """
         while True:
             given = getpass.getpass(f"{question}: ", sys.stderr)
             if not given and not empty:
+                continue
+            if why := fault(given):
+                print(why, file=sys.stderr)
                 continue
             if not fresh or getpass.getpass("Repeat for confirmation: ", sys.stderr) == given:
                 return given
@@ -66,7 +79,7 @@ class Script:
             raise self.missing(f"no answer to the question: {question.rstrip('?')}")
         return given.rstrip("\r\n")
 
-    def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:  # noqa: ARG002 - a pipe makes no typing errors
+    def secret(self, question: str, **_of_a_person: Any) -> str:
         return self.line(question)
 
     def yes(self, question: str) -> bool:
@@ -81,6 +94,22 @@ def answers(missing: Callable[[str], Exception]) -> Prompter:
     return Person() if sys.stdin.isatty() else Script(missing)
 
 
+def moment_type(*formats: str) -> "click.DateTime":
+    """An argument that is a day or a time, in one of these forms."""
+    import click
+
+    like = " or ".join(datetime(2026, 5, 1, 12).strftime(form) for form in formats)  # noqa: DTZ001 - an example
+
+    class Moment(click.DateTime):
+        def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+            try:
+                return super().convert(value, param, ctx)
+            except click.BadParameter:
+                self.fail(f"'{value}' is not in the calendar, written like {like}.", param, ctx)
+
+    return Moment(formats)
+
+
 def put(text: str, *, err: bool = False) -> None:
     """A line as it is, at once: a reader of a log or a pipe does not wait for a buffer."""
     print(text, file=sys.stderr if err else sys.stdout, flush=True)
@@ -88,12 +117,28 @@ def put(text: str, *, err: bool = False) -> None:
 
 def say(text: str = "") -> None:
     """Lines of ours that may carry words of others: each line is cleaned, the line breaks stay."""
-    put("\n".join(plain(line) for line in text.split("\n")))
+    put(_as_called(text))
 
 
 def aside(text: str) -> None:
     """To standard error: what happens meanwhile, where standard output is for the answer."""
-    put("\n".join(plain(line) for line in text.split("\n")), err=True)
+    put(_as_called(text), err=True)
+
+
+def _as_called(text: str) -> str:
+    """Cleaned. A command in backticks gets the folder that this program was called with (``--state DIR``)."""
+    import click
+    from click.core import ParameterSource
+
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        root = context.find_root()
+        for option, folder in root.params.items():
+            is_given = root.get_parameter_source(option) is ParameterSource.COMMANDLINE
+            if is_given and isinstance(folder, Path):
+                called = f"{root.info_name} --{option} {quote(str(folder.absolute()))}"
+                text = text.replace(f"`{root.info_name} ", f"`{called} ")
+    return "\n".join(plain(line) for line in text.split("\n"))
 
 
 def answer(value: "Answer | Sequence[Answer] | dict[str, Any]") -> None:
@@ -119,7 +164,7 @@ def _as_json(value: Any) -> Any:
         from custody.schemas.common import format_time
 
         return format_time(value)
-    return asdict(value)
+    return sorted(value) if isinstance(value, frozenset) else asdict(value)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -134,7 +179,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def tell(program: str, code: str, sentence: str, hint: str, status: Exit, *, as_json: bool) -> Exit:
     """What is wrong and what to do, on standard error; the status to end with."""
     if as_json:
-        problem = {"code": code, "sentence": plain(sentence), "hint": plain(hint), "status": status}
+        problem = {"code": code, "sentence": plain(sentence), "hint": _as_called(hint), "status": status}
         put(json.dumps({"error": problem}), err=True)
         return status
     aside(f"{program}: {sentence.rstrip('.')}.")

@@ -41,14 +41,19 @@ def without_unseen(text: str) -> str:
     return UNSEEN.sub("", text)
 
 
+# Small Cyrillic and Greek letters that are read as Latin, themselves or their capitals.
+_READ_AS_LATIN: Final = str.maketrans("авеіјкмнорсԁѕтухһԛԝѵӏαβεικορτυχν", "abeijkmhopcdstyxhqwvlabeikoptuxv")
+
+
 def name_key(name: str) -> str:
     """Two names that look the same to a reader have the same key (P50, S31).
 
-    It ignores case, spacing, compatibility forms (NFKC) and what a reader cannot see. It does not fold
-    look-alike letters of other alphabets: no such table is complete.
+    It ignores case, spacing, compatibility forms (NFKC) and what a reader cannot see, and reads the letters
+    of other alphabets that people are deceived with as Latin ones. No such table is complete.
     """
     plain = unicodedata.normalize("NFKC", without_unseen(name))
-    return " ".join(unicodedata.normalize("NFKC", plain.casefold()).split())
+    folded = plain.casefold().translate(_READ_AS_LATIN)
+    return " ".join(unicodedata.normalize("NFKC", folded).split())
 
 
 def require_seen(text: str) -> str:
@@ -81,6 +86,11 @@ def amount(value: int | None) -> str:
     if value is None:
         return "not known"
     return f"{btc(value)} BTC ({value:,} sats)"
+
+
+def short_address(address: str) -> str:
+    """Both ends, to recognise it, never to compare it."""
+    return address if len(address) <= 16 else f"{address[:10]}…{address[-6:]}"
 
 
 def count(number: int, one: str, many: str) -> str:

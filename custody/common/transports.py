@@ -6,19 +6,10 @@ import asyncio
 
 import httpx
 
-from custody.common.exchange import (
-    CONNECT_SECONDS,
-    Body,
-    HttpReply,
-    HttpRequest,
-    NoAnswer,
-    Outcome,
-    Unfit,
-    Why,
-)
+from custody.common import exchange
 
 
-async def perform(http: httpx.AsyncClient, request: HttpRequest) -> Outcome:
+async def perform(http: httpx.AsyncClient, request: exchange.HttpRequest) -> exchange.Outcome:
     """Over a client that follows no redirects."""
     # httpx must not send cookies by itself: a plan says which are sent, and where.
     http.cookies.clear()
@@ -26,20 +17,20 @@ async def perform(http: httpx.AsyncClient, request: HttpRequest) -> Outcome:
         async with asyncio.timeout(request.whole):
             response = await http.send(message(request), stream=True)
             try:
-                body = Body(request, response.headers)
+                body = exchange.Body(request, response.headers)
                 async for piece in response.aiter_bytes():
                     body.add(piece)
             finally:
                 await response.aclose()
-        return HttpReply(response.status_code, response.headers, body.whole(), request.path)
+        return exchange.HttpReply(response.status_code, response.headers, body.whole(), request.path)
     except TimeoutError:
-        return NoAnswer(Why.ENDLESS, httpx.ReadTimeout("The answer has no end."))
-    except (httpx.TransportError, Unfit) as error:
+        return exchange.NoAnswer(exchange.Why.ENDLESS, httpx.ReadTimeout("The answer has no end."))
+    except (httpx.TransportError, exchange.Unfit) as error:
         return no_answer(error)
 
 
-def message(request: HttpRequest) -> httpx.Request:
-    timeout = httpx.Timeout(request.silence, connect=CONNECT_SECONDS)
+def message(request: exchange.HttpRequest) -> httpx.Request:
+    timeout = httpx.Timeout(request.silence, connect=exchange.CONNECT_SECONDS)
     return httpx.Request(
         request.method,
         request.url,
@@ -49,13 +40,13 @@ def message(request: HttpRequest) -> httpx.Request:
     )
 
 
-def no_answer(error: httpx.TransportError | Unfit) -> NoAnswer:
+def no_answer(error: httpx.TransportError | exchange.Unfit) -> exchange.NoAnswer:
     match error:
-        case Unfit():
-            return NoAnswer(Why.UNFIT, error)
+        case exchange.Unfit():
+            return exchange.NoAnswer(exchange.Why.UNFIT, error)
         case httpx.ConnectError():
-            return NoAnswer(Why.NO_CONNECTION, error)
+            return exchange.NoAnswer(exchange.Why.NO_CONNECTION, error)
         case httpx.TimeoutException():
-            return NoAnswer(Why.LATE, error)
+            return exchange.NoAnswer(exchange.Why.LATE, error)
         case _:
-            return NoAnswer(Why.BROKEN, error)
+            return exchange.NoAnswer(exchange.Why.BROKEN, error)

@@ -29,6 +29,17 @@ class PermissionName(StrEnum):
     VIEW_LOGS = "VIEW_LOGS"
 
 
+PERMISSION_WORDS: Final[Mapping[PermissionName, str]] = {
+    PermissionName.MANAGE_WORKSPACE: "Propose payments up to the limit; manage vaults, tokens, the workspace",
+    PermissionName.PAYMENT_INIT: "Forward one's own money, transfer tokens, keep the address book",
+    PermissionName.PAYMENT_APPROVE: "Approve payments as a signer, freeze and unfreeze vaults",
+    PermissionName.VIEW_BALANCES: "See balances and payments",
+    PermissionName.MANAGE_ROLE: "Manage roles and their limits",
+    PermissionName.MANAGE_USERS: "Invite, move and remove members",
+    PermissionName.VIEW_LOGS: "Read the audit log",
+}
+
+
 class Auth(Enum):
     """What a caller needs where the call names no workspace."""
 

@@ -50,6 +50,7 @@ class SecondPersonRule(Shape):
     role_name: Label | None = None
     cooling_off_hours: Count = 0
     set_by: Label | None = None
+    set_by_name: Label | None = None
     set_at: Timestamp | None = None
 
 

@@ -245,7 +245,7 @@ class DaysQuery(Request):
     @model_validator(mode="after")
     def _days_in_order(self) -> Self:
         if self.from_day and self.to_day and self.from_day > self.to_day:
-            raise ValueError("from_day is later than to_day: change the two")
+            raise ValueError("the first day is later than the last: change the two")
         return self
 
 
@@ -255,6 +255,19 @@ class WorkspaceQuery(Request):
 
 class VaultQuery(WorkspaceQuery):
     vault_id: TextId
+
+
+class NamedApprover(Shape):
+    """Of whom an approval has to come: ``key`` is ``role:5`` or ``user:7``. ``user_ids``: the vault's signers who can give it now."""  # noqa: E501
+
+    key: Label
+    name: Label | None = None
+    user_ids: Few[Label] = Field(default_factory=list)
+
+    @property
+    def words(self) -> str:
+        is_role = self.key.startswith("role:")
+        return f"the role {self.name}" if is_role and self.name else self.name or self.key.replace(":", " ")
 
 
 def build_shapes() -> None:

@@ -3,10 +3,11 @@ pydantic's findings as a person reads them.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cache
 from http import HTTPStatus
+from itertools import islice
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -23,8 +24,8 @@ from custody.schemas.common import (
 PROBLEM_CONTENT_TYPE = "application/problem+json"
 
 
-_CALLER, _AUTHOR = "the caller", "the author of the program"
-_ADMINISTRATOR, _OPERATOR = "an administrator of the workspace", "the platform's operator"
+_CALLER, _AUTHOR = "the caller", "the program's author"
+_ADMINISTRATOR, _OPERATOR = "the workspace's administrator", "the platform's operator"
 _SIGNER, _OTHER_SIGNER = "the signer", "another signer of the vault"
 
 
@@ -71,14 +72,14 @@ class ErrorCode(StrEnum):
         "Give the member a role that has it.",
     )
     NOT_ORG_MEMBER = (
-        "NOT_ORG_MEMBER", 403, "an administrator of the organisation",
+        "NOT_ORG_MEMBER", 403, "the organisation's administrator",
         "The caller is not a member of the organisation that the request names.",
         "Invite the caller, or name another organisation.",
     )
     NOT_A_SIGNER = (
         "NOT_A_SIGNER", 403, _OTHER_SIGNER,
-        "The caller is no signer of the vault, or proposed the payment where its makers may not approve it.",
-        "Approve it at the desk of another signer of the vault.",
+        "The caller is no signer of it, used another's key, or proposed it where makers may not approve.",
+        "One of its signers approves it. Where only its maker could, another member proposes it.",
     )
     KEY_REVOKED = (
         "KEY_REVOKED", 403, _OTHER_SIGNER,
@@ -93,7 +94,7 @@ class ErrorCode(StrEnum):
     VAULT_LIMIT_EXCEEDED = (
         "VAULT_LIMIT_EXCEEDED", 403, _ADMINISTRATOR,
         "The payment is above the vault's limit: of each payment, or of all of a week or month together.",
-        "Send less, or raise the limit. The sum of a week or month restarts with the next one.",
+        "Send less, or raise the limit. Only the sum of a week or month restarts with the next one.",
     )
     NOT_IN_ADDRESS_BOOK = (
         "NOT_IN_ADDRESS_BOOK", 403, "a member with PAYMENT_INIT or MANAGE_WORKSPACE",
@@ -127,8 +128,8 @@ class ErrorCode(StrEnum):
     )
     LOCKED_FUNDS = (
         "LOCKED_FUNDS", 409, "the makers of those proposals",
-        "There is enough money, and pending proposals hold the coins.",
-        "Wait until those proposals are sent, or end one of them.",
+        "There is enough money, and proposals hold the coins.",
+        "Wait until they are sent, or end one of them. Of a cancelled one, take back or free the coins.",
     )
     KEY_ALREADY_ACTIVE = (
         "KEY_ALREADY_ACTIVE", 409, _SIGNER,
@@ -193,7 +194,7 @@ class ErrorCode(StrEnum):
     INSUFFICIENT_FUNDS = (
         "INSUFFICIENT_FUNDS", 422, _CALLER,
         "The vault's coins do not pay the amounts and the fee.",
-        "Send less (`custody max-send` names the most), or wait for a deposit.",
+        "Send less, or wait for a deposit. The form of a payment, and `custody proposal max`, name the most.",
     )
     TOKEN_COIN_MISSING = (
         "TOKEN_COIN_MISSING", 422, _CALLER,
@@ -310,8 +311,8 @@ _WORDS = MappingProxyType(
         "string_too_long": "is too long: at most {max_length} characters",
         "string_type": "must be text",
         "string_unicode": "must be text in UTF-8",
-        "too_long": "has too many entries: at most {max_length}",
-        "too_short": "has too few entries: at least {min_length}",
+        "too_long": "must be {max_length} at most",
+        "too_short": "must be {min_length} at least",
         "tuple_type": "must be a list",
         "union_tag_invalid": "must have as its {discriminator} one of {expected_tags}",
         "union_tag_not_found": "must have a {discriminator}",
@@ -332,18 +333,21 @@ def _patterns() -> Mapping[str, str]:
     from custody.schemas.asset_tokens import RawUnits
     from custody.schemas.auth import OneTimeCode, SixDigits
     from custody.schemas.common import DecimalText, EmailAddress, TextId
+    from custody.schemas.history import MonthText
     from custody.schemas.keys import FingerprintText, PathText
-    from custody.schemas.proposals import FeeRateText
+    from custody.schemas.proposals import FeeRateText, OutpointText
     from custody.schemas.purchases import CurrencyCode
     from custody.schemas.users import PhoneNumberOrNothing
 
     named: Mapping[Any, str] = {
         CurrencyCode: "must be a currency's code, such as EUR",
         DecimalText: 'must be a number in quotes, such as "0.25", with at most eight places',
-        EmailAddress: "must be an e-mail address, such as ada@example.org",
+        EmailAddress: "must be written like ada@example.org",
         FeeRateText: 'must be a rate in sat/vB in quotes, such as "2.5", with at most three places',
         FingerprintText: "must be a fingerprint: eight hexadecimal digits",
+        MonthText: "must be a month of the years 2000 to 2099, such as 2026-11",
         OneTimeCode: "must be six digits, or a recovery code",
+        OutpointText: "must be a transaction's id of 64 hexadecimal digits, a colon and the output's number",
         PathText: "must be a derivation path, such as m/48h/0h/0h/2h",
         PhoneNumberOrNothing: "must be a telephone number, such as +44 20 7946 0000",
         RawUnits: "must be whole raw units in plain digits, at most 40, with no point, sign or leading zero: "
@@ -382,6 +386,76 @@ def fault_words(fault: Mapping[str, Any], patterns: Mapping[str, str] | None = N
             return f"must be {words}"
     # Our own validators' sentences, and what pydantic may come to say.
     return re.sub(r"^(Value|Assertion) error, ", "", str(fault["msg"]))
+
+
+# Fields whose own name does not say what a person fills in.
+_FIELDS = MappingProxyType(
+    {
+        "cycle_day": "day",
+        "email": "e-mail address",
+        "expires_at": "day on which it ends",
+        "from_day": "first day",
+        "from_time": "first day",
+        "invited_email": "e-mail address",
+        "key_check_months": "months between key checks",
+        "m": "number of signatures",
+        "max_sats": "largest amount",
+        "min_sats": "smallest amount",
+        "organisation": "organisation's name",
+        "org_name": "organisation's name",
+        "otp": "one-time code",
+        "psbt_base64": "PSBT",
+        "psbt_id": "proposal's id",
+        "screening_seconds": "seconds for the screening program",
+        "since": "first day",
+        "to_day": "last day",
+        "to_time": "last day",
+        "tx_type": "kind of payment",
+        "txid": "transaction's id",
+        "until": "last day",
+        "url": "URL",
+        "wallet_id": "vault's id",
+        "work_email": "e-mail address",
+        "xpub": "extended public key",
+    }
+)
+_ID = re.compile(r"_u?u?id$")
+_SATS = re.compile(r"_sats$")
+# A sentence of our own validators that begins with the field of a program.
+_OF_A_MODEL = re.compile(r"^[a-z_0-9]+(, [a-z_0-9]+)*: ")
+_MOST_TOLD = 3
+
+
+def _field_words(place: Iterable[Any]) -> str:
+    words = ""
+    for part in place:
+        step = f"number {part + 1}" if isinstance(part, int) else f"the {_name(str(part))}"
+        words = f"{step} of {words}" if words else step
+    return words or "the request"
+
+
+def _name(field: str) -> str:
+    return _FIELDS.get(field) or _SATS.sub("", _ID.sub("'s id", field)).replace("_", " ")
+
+
+def fault_sentence(
+    fault: Mapping[str, Any], patterns: Mapping[str, str] | None = None, *, within: tuple[str, ...] = ()
+) -> str:
+    """One of pydantic's ``errors()``, with the value in the words of a person, who sees no field's name.
+    ``within``: the names around it. ``patterns``: as of `fault_words`.
+    """
+    words, place = fault_words(fault, patterns), (*within, *fault["loc"])
+    if fault["type"] == "value_error":
+        return f"{_field_words(place)}: {words}" if place else _OF_A_MODEL.sub("", words, count=1)
+    if fault["type"] == "extra_forbidden":
+        return f"'{place[-1]}' {words}"
+    return f"{_field_words(place)} {words}"
+
+
+def fault_sentences(faults: Iterable[Mapping[str, Any]]) -> str:
+    """The first of them."""
+    words = "; ".join(fault_sentence(each) for each in islice(faults, _MOST_TOLD))
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def fault_place(fault: Mapping[str, Any]) -> str:

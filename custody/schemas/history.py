@@ -5,13 +5,15 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from custody.schemas.call import VAULT_READERS, Call, Way
+from custody.schemas.call import VAULT_READERS, WORKSPACE_MANAGERS, Call, Way
 from custody.schemas.common import (
     DIGITS,
     MAX_SATS,
     Count,
+    Done,
     Few,
     Label,
+    Name,
     PageSize,
     Prose,
     Sats,
@@ -19,9 +21,11 @@ from custody.schemas.common import (
     Timestamp,
     Unreadable,
     VaultQuery,
+    VaultRequest,
     Yes,
 )
 from custody.schemas.errors import ErrorCode
+from custody.schemas.proposals import OutpointText
 
 # Of one movement; the rest are counted.
 MAX_OUTPUTS = 20
@@ -61,7 +65,7 @@ class VaultPage(VaultQuery):
     @model_validator(mode="after")
     def _amounts_in_order(self) -> Self:
         if self.min_sats is not None and self.max_sats is not None and self.min_sats > self.max_sats:
-            raise ValueError("min_sats is more than max_sats: change the two")
+            raise ValueError("the smallest amount is more than the largest: change the two")
         return self
 
 
@@ -85,13 +89,13 @@ class VaultHistoryQuery(VaultPage):
     @model_validator(mode="after")
     def _times_in_order(self) -> Self:
         if self.from_time is not None and self.to_time is not None and self.from_time > self.to_time:
-            raise ValueError("from_time is later than to_time: change the two")
+            raise ValueError("the first day is later than the last: change the two")
         return self
 
 
 class MovementOutput(Shape):
-    """What was paid to whom. ``vout`` where it paid the vault. ``label`` is the name in the address book, for those who may
-    read the book.
+    """What was paid to whom. ``vout`` where it paid the vault. ``label`` is the name of the workspace's vault that is
+    paid, or in the address book, for those who may read the book.
     """  # noqa: E501
 
     address: Label
@@ -141,30 +145,82 @@ class VaultHistory(Shape):
     unreadable: Few[Unreadable] = Field(default_factory=list)
 
 
+MonthText = Annotated[
+    str, StringConstraints(pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])$"), Field(examples=["2025-11"])
+]
+PlaceText = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}\.[0-9]{1,10}$")]
+
+
+class VaultStatementQuery(VaultQuery):
+    """``GET /api/v1/vault-statement``: ``month`` is like 2026-11, in UTC. ``cursor`` is the last answer's ``next_cursor``."""  # noqa: E501
+
+    month: MonthText
+    limit: PageSize = 100
+    cursor: PlaceText | None = None
+
+
+class VaultStatement(Shape):
+    """A closed month, and a page of its ``count`` movements, the oldest first. ``opening_sats`` is the confirmed balance at the
+    block ``opening_height``, the last one before the month in which something moved, and at all up to the month's first movement;
+    the same for the closing balance. Of what moved, ``came_sats`` less ``went_sats`` is the difference. A block is of the month
+    that its header says, but never of an earlier month than a block before it that holds a movement of the vault.
+    """  # noqa: E501
+
+    vault_id: Label
+    vault_name: Prose
+    month: Label
+    from_time: Timestamp
+    to_time: Timestamp
+    opening_height: Count
+    opening_sats: Sats
+    came_sats: Sats
+    went_sats: Sats
+    closing_height: Count
+    closing_sats: Sats
+    count: Count
+    movements: Few[VaultMovement]
+    next_cursor: Label | None
+    # Those of the page that cannot be shown.
+    unreadable: Few[Unreadable] = Field(default_factory=list)
+
+
 class CoinState(StrEnum):
-    """What a coin may be used for. ``reserved``: a proposal holds it. ``unconfirmed``: in no block, and not the vault's own
-    change. ``immature``: of a block's reward, which may be spent after 100 blocks.
+    """What a coin may be used for. ``locked``: a proposal holds it. ``unconfirmed``: in no block, and not the vault's own
+    change. ``immature``: of a block's reward, which may be spent after 100 blocks. ``set-aside``: a member said that it is not to be spent.
     """  # noqa: E501
 
     SPENDABLE = "spendable"
-    RESERVED = "reserved"
+    LOCKED = "locked"
     UNCONFIRMED = "unconfirmed"
     IMMATURE = "immature"
+    SET_ASIDE = "set-aside"
 
 
 CoinCursorText = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,16}_[0-9a-f]{64}_[0-9]{1,10}$")]
 
 
 class VaultCoinsQuery(VaultPage):
-    """``GET /api/v1/vault-coins``: the largest first. ``cursor`` is the last answer's ``next_cursor``."""
+    """``GET /api/v1/vault-coins``: the largest first. ``cursor`` is the last answer's ``next_cursor``. ``state`` ``set-aside``: of each
+    state, as long as it is set aside. ``coin``: this one alone.
+    """  # noqa: E501
 
     cursor: CoinCursorText | None = None
     state: CoinState | None = None
+    coin: OutpointText | None = None
+
+
+class SetAside(Shape):
+    """``until`` is null where it has no end."""
+
+    reason: Prose
+    until: Timestamp | None
+    set_at: Timestamp
+    set_by_name: Label | None
 
 
 class VaultCoin(Shape):
     """An output that the vault can spend, now or later. ``psbt_id``: the proposal that holds it. ``is_change``: the vault paid
-    it to itself.
+    it to itself. ``set_aside``: that no new proposal spends it, and why, whatever its state.
     """  # noqa: E501
 
     txid: Label
@@ -177,6 +233,7 @@ class VaultCoin(Shape):
     first_seen_at: Timestamp
     state: CoinState
     psbt_id: Label | None = None
+    set_aside: SetAside | None = None
 
 
 class VaultCoins(Shape):
@@ -193,6 +250,19 @@ class VaultCoins(Shape):
     unreadable: Few[Unreadable] = Field(default_factory=list)
 
 
+class ReleaseCoinRequest(VaultRequest):
+    """``POST /api/v1/release-coin``: of the vault, by its outpoint."""
+
+    coin: Annotated[OutpointText, Field(examples=[f"{'0' * 64}:0"])]
+
+
+class SetCoinAsideRequest(ReleaseCoinRequest):
+    """``POST /api/v1/set-coin-aside``. ``until``: from when on it may be spent again by itself."""
+
+    reason: Name
+    until: Timestamp | None = None
+
+
 VAULT_HISTORY = Call(
     "GET", "/api/v1/vault-history", VaultHistoryQuery, VaultHistory,
     "A vault's movements with the balance after each, the newest or the oldest first. Follow "
@@ -200,10 +270,28 @@ VAULT_HISTORY = Call(
     VAULT_READERS, attempt="see the vaults", open_to=frozenset({Way.PROGRAM, Way.SIGNER}),
     refuses=(ErrorCode.WRONG_NETWORK_ADDRESS,),
 )  # fmt: skip
+VAULT_STATEMENT = Call(
+    "GET", "/api/v1/vault-statement", VaultStatementQuery, VaultStatement,
+    "A closed month of a vault: the balance before it, its movements, the balance after it, as the chain has "
+    "them.",
+    VAULT_READERS, attempt="see the vaults", open_to=frozenset({Way.PROGRAM}),
+    refuses=(ErrorCode.STATE_CONFLICT,),
+)  # fmt: skip
 VAULT_COINS = Call(
     "GET", "/api/v1/vault-coins", VaultCoinsQuery, VaultCoins,
     "A vault's unspent coins, the largest first: where each is, what it may be used for, which "
     "proposal holds it.",
     VAULT_READERS, attempt="see the vaults", open_to=frozenset({Way.PROGRAM}),
     refuses=(ErrorCode.WRONG_NETWORK_ADDRESS,),
+)  # fmt: skip
+SET_COIN_ASIDE = Call(
+    "POST", "/api/v1/set-coin-aside", SetCoinAsideRequest, Done,
+    "Sets a coin of the vault aside: no new proposal spends it, until a member releases it or the time is "
+    "over. What\nspends it already goes on. Of a coin that is set aside it replaces reason and end.",
+    WORKSPACE_MANAGERS, attempt="set a coin aside", repeatable=True, refuses=(ErrorCode.STATE_CONFLICT,),
+)  # fmt: skip
+RELEASE_COIN = Call(
+    "POST", "/api/v1/release-coin", ReleaseCoinRequest, Done,
+    "Releases a coin that was set aside: proposals may spend it again.",
+    WORKSPACE_MANAGERS, attempt="release a coin",
 )  # fmt: skip

@@ -151,6 +151,10 @@ class Key(Shape):
     next_account: Annotated[int, Field(ge=0, le=MAX_ACCOUNT + 1)] | None = Field(
         default=None, alias="NextVaultAccount"
     )
+    # Ours too: when the device last signed anything; and whether a workspace asks it to sign again
+    # (``key_check_months``): a ``register-key`` of the same keys is enough.
+    last_signed_at: Timestamp | None = Field(default=None, alias="LastSignedAt")
+    check_due: bool = Field(default=False, alias="CheckDue")
     # Ours too: what the device said of itself at the registration.
     device: RegisteredDevice = Field(default=RegisteredDevice.model_construct(), alias="Device")
     created_at: Timestamp = Field(alias="CreatedAt")

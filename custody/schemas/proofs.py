@@ -113,7 +113,7 @@ CREATE_PROOF = Call(
 )  # fmt: skip
 PROOF = Call(
     "GET", "/api/v1/proof", ProofQuery, ProofFile,
-    "The file of a proof that has enough signatures: ``custody verify-proof`` checks it without the "
+    "The file of a proof that has enough signatures: ``custody proof verify`` checks it without the "
     "platform.",
     PROPOSAL_READERS, attempt="see a proof", open_to=frozenset({Way.PROGRAM}),
     refuses=(ErrorCode.STATE_CONFLICT,),

@@ -14,6 +14,7 @@ from custody.schemas.common import (
     Int64,
     Label,
     Many,
+    NamedApprover,
     PageSize,
     Priority,
     Prose,
@@ -121,19 +122,16 @@ class CreatePsbtRequest(WorkspaceRequest):
     @model_validator(mode="after")
     def _one_kind(self) -> "CreatePsbtRequest":
         follows = (self.replaces_psbt_id, self.cancels_psbt_id)
-        pays = bool(self.recipients) or self.op_return is not None
         if follows.count(None) < len(follows) - 1:
             raise ValueError("replaces_psbt_id, cancels_psbt_id: give one of them")
-        if pays is any(follows):
-            raise ValueError(
-                "recipients: name at least one recipient, or give op_return; another version of a proposal "
-                "pays nobody new, and has neither"
-            )
-        if self.coins is not None:
-            if any(follows):
-                raise ValueError("coins: only a new send names its coins")
-            if len(set(self.coins)) != len(self.coins):
-                raise ValueError("coins: each coin is spent once")
+        of_new = "recipients", "amounts_sats", "op_return", "sweep", "coins", "sweep_coins"
+        given = [name for name in of_new if getattr(self, name) not in (None, False, [])]
+        if any(follows) and given:
+            raise ValueError(f"another version pays the same, or nobody: leave out {', '.join(given)}")
+        if not any(follows) and not self.recipients and self.op_return is None:
+            raise ValueError("recipients: name at least one recipient, or give op_return")
+        if self.coins is not None and len(set(self.coins)) != len(self.coins):
+            raise ValueError("coins: each coin is spent once")
         return self
 
     @model_validator(mode="after")
@@ -159,7 +157,9 @@ class PsbtPreview(Shape):
     ``fee_rate`` what the transaction pays, both in sat/vB. A new send with these ``coins`` and ``asked_fee_rate`` as its ``fee_rate``
     has this fee and this change. ``movement_sats`` is what leaves the vault, fee included. ``role_left_sats`` and ``vault_left_sats``
     are the largest movements that the two limits let through after it; null for another version of a proposal, which counts once
-    with it. ``same_as`` is a proposal of the vault that waits for signatures and pays the same.
+    with it. ``same_as`` is a proposal of the vault, of the last 14 days, that pays the same, or has paid it. ``resembles`` has for each recipient the
+    address that it only resembles, of those that the workspace has paid, of its vaults' and of its address book's: the first
+    characters and the last are alike, the middle is not. Else null. A name in the book makes none the address that was paid, or the vault's.
 
     ``POST /api/v1/preview-forward`` answers the same of ``forward-to-vault``: ``movement_sats`` is 0, and no limit counts.
     """  # noqa: E501
@@ -177,6 +177,7 @@ class PsbtPreview(Shape):
     role_left_sats: Sats | None = None
     vault_left_sats: Sats | None = None
     same_as: Label | None = None
+    resembles: Few[Label | None] = Field(default_factory=list)
 
 
 class CancelPsbtRequest(WorkspaceRequest):
@@ -229,8 +230,8 @@ class SignPsbtResponse(Shape):
 
 
 class ProposalSigner(Shape):
-    """``name`` as the others know the signer; ``reason`` is what they said when they declined. ``may_approve``: whether they
-    are still a member whose role approves, with a key that is not lost; null from a platform that is older.
+    """``name`` as the others know the signer; ``reason`` is what they said when they declined, at ``decided_at``. ``may_approve``: whether they
+    can, of a proposal that waits: by their role, their key, and who proposed it; null from a platform that is older.
     """  # noqa: E501
 
     key_id: Label
@@ -238,6 +239,7 @@ class ProposalSigner(Shape):
     user_id: Label
     signed_at: Timestamp | None = None
     decision: Literal["approve", "reject"] | None = None
+    decided_at: Timestamp | None = None
     name: Label | None = None
     reason: Prose | None = None
     may_approve: bool | None = None
@@ -306,6 +308,16 @@ class ProposalTrouble(Shape):
     since: Timestamp
 
 
+class Screening(Shape):
+    """The word of the program that the vault names for it. While it is ``held`` no signer gets it; ``unanswered``: the deadline was
+    first, and the vault's policy decided; ``overtaken``: the proposal ended, or was sent, before. ``until`` is null before the program is asked. ``reason`` is the program's.
+    """  # noqa: E501
+
+    state: Literal["held", "allowed", "refused", "unanswered", "overtaken"]
+    until: Timestamp | None
+    reason: Prose | None = None
+
+
 class Proposal(Shape):
     """``GET /api/v1/psbt``. ``txid`` is null until the transaction was broadcast; ``fee_rate`` is in sat/vB."""  # noqa: E501
 
@@ -334,6 +346,8 @@ class Proposal(Shape):
     signers: Few[ProposalSigner]
     collected_signatures: Count
     required_signatures: Count
+    # Whose approval a pending one still needs beside the number of signatures, by the vault's controls.
+    waits_for: Few[NamedApprover] = Field(default_factory=list)
     expires_at: Timestamp
     created_at: Timestamp
     updated_at: Timestamp
@@ -348,11 +362,17 @@ class Proposal(Shape):
     # Whether create-psbt takes its id in replaces_psbt_id: it waits, and no newer version of it does.
     may_be_replaced: bool = False
     vault_name: Label | None = None
+    screening: Screening | None = None
+
+    @property
+    def is_held(self) -> bool:
+        return self.screening is not None and self.screening.state == "held"
 
 
 class PsbtQuery(DaysQuery):
     """``GET /api/v1/psbt``: one by ``psbt_id``, or a workspace's, newest last unless ``order`` says otherwise; ``after`` is the
-    last id seen. ``awaiting``: those that the caller has to decide. ``vault_id``: those of that vault. ``search``: those that
+    last id seen. ``awaiting``: those that the caller has to decide. ``vault_id``: those of that vault. ``created_by``: those that
+    this user proposed. ``search``: those that
     have each of its words in their title or in the address book's name of whom they pay, as the beginning of an address,
     a txid or an id, or as an amount in BTC or satoshis. A search looks at some thousand proposals at a time: with ``Link``
     it goes on from there, whether it found any. ``tx_type``: proofs of control alone. ``from_day``, ``to_day``: when they were
@@ -364,6 +384,7 @@ class PsbtQuery(DaysQuery):
     status: ProposalStatus | None = None
     awaiting: Literal["me"] | None = None
     vault_id: TextId | None = None
+    created_by: QueryId | None = None
     tx_type: Literal["proof"] | None = None
     order: Literal["oldest", "newest"] = "oldest"
     after: TextId | None = None
@@ -419,8 +440,8 @@ CANCEL_PSBT = Call(
 )  # fmt: skip
 SIGN_PSBT = Call(
     "POST", "/api/v1/sign-psbt", SignPsbtRequest, SignPsbtResponse,
-    "Approves with a signed PSBT, or declines. The approval that meets the threshold finalises the "
-    "transaction, which\nis then broadcast; the answer waits a moment for that.",
+    "Approves with a signed PSBT, or declines what the caller has not signed. The approval that meets the "
+    "threshold finalises the\ntransaction, which is then broadcast; the answer waits a moment for that.",
     SIGNERS, attempt="approve or decline a payment", open_to=frozenset({Way.SIGNER}),
     carries_psbt=True, repeatable=True,
     refuses=(

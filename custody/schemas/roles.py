@@ -81,7 +81,7 @@ class AddPermissionRequest(RoleRequest):
 
 
 class RemovePermissionRequest(AddPermissionRequest):
-    """``POST /api/v1/remove-perm-from-role``. ``force``: even where a vault keeps too few signers."""
+    """``POST /api/v1/remove-perm-from-role``. ``force``: even where a vault is left with too few signers."""
 
     force: StrictBool = False
 

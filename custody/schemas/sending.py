@@ -2,12 +2,14 @@
 from the signing profile into a vault. And the most that a vault may send now.
 """
 
-from typing import Annotated, Final, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, StrictBool, model_validator
 
 from custody.schemas.call import VAULT_READERS, WORKSPACE_MANAGERS, Call, Way
 from custody.schemas.common import (
+    DIGITS,
     ApiNetwork,
     Count,
     Label,
@@ -17,12 +19,14 @@ from custody.schemas.common import (
     Sats,
     Shape,
     TextId,
+    VaultQuery,
     VaultRequest,
     WorkspaceQuery,
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.proposals import (
     FORWARDERS,
+    MAX_COINS,
     MAX_RECIPIENTS,
     AddressText,
     AmountSats,
@@ -53,9 +57,10 @@ class MaxSend(Shape):
     """The most that the recipients can be sent together by one ``create-psbt``: ``amount_sats``, at a fee of ``fee_sats``. It
     reserves nothing. ``words`` says why it is not more; ``bound_by`` the same for a program.
 
-    The vault's unspent coins, in satoshi, each counted once: ``free_sats`` could be spent; ``reserved_sats`` are held by
+    The vault's unspent coins, in satoshi, each counted once: ``free_sats`` could be spent; ``locked_sats`` are locked by
     proposals; ``waiting_sats`` are deposits without a confirmation, or mined less than 100 blocks ago; ``too_small_sats`` cost
-    more than they hold, at this rate; ``kept_sats`` is the coin that stays for the vault's tokens. The two limits say what is
+    more than they hold, at this rate; ``kept_sats`` is the coin that stays for the vault's tokens; ``set_aside_sats`` are in coins
+    that a member set aside. The two limits say what is
     left for amount and fee; of a payment that stays in the vault, for the fee alone.
     """  # noqa: E501
 
@@ -66,14 +71,51 @@ class MaxSend(Shape):
     bound_by: Bound
     words: Prose
     free_sats: Sats
-    reserved_sats: Sats
+    locked_sats: Sats
     waiting_sats: Sats
     too_small_sats: Sats
     kept_sats: Sats
+    set_aside_sats: Sats
     role_left_sats: Sats
     vault_left_sats: Sats
-    # What each priority pays now, in sat/vB.
+    # In sat/vB: the lowest ``fee_rate`` now, where a node says so its own minimum; what each priority pays.
+    least_rate: Label
     priority_rates: Annotated[dict[Priority, Label], Field(max_length=3)] = Field(default_factory=dict)
+
+
+class ConsolidationQuery(VaultQuery):
+    """``GET /api/v1/consolidation``: of the ``coins`` smallest coins. ``fee_rate`` is in sat/vB, and without one that of the
+    priority ``low``.
+    """  # noqa: E501
+
+    coins: Annotated[int, Field(ge=2, le=MAX_COINS), DIGITS] = MAX_COINS
+    fee_rate: FeeRateText | None = None
+
+
+class Consolidation(Shape):
+    """What ``create-psbt`` is to be sent: ``address`` of the vault as the recipient, ``coins``, ``fee_rate``, and ``sweep_coins``. It costs
+    ``fee_sats``; to spend the coins as they are would cost ``later_fee_sats`` at ``later_rate``, the estimate for two blocks.
+    ``saved_sats`` counts that the one coin is spent later, too.
+    """  # noqa: E501
+
+    address: Label
+    coins: Many[Label]
+    held_sats: Sats
+    fee_sats: Sats
+    fee_rate: Label
+    later_rate: Label
+    later_fee_sats: Sats
+    saved_sats: Sats
+    words: Prose
+
+
+def one_coin_of(vault_id: str, address: str, coins: Sequence[str], fee_rate: str) -> dict[str, Any]:
+    """What ``create-psbt`` is sent for a consolidation."""
+    said = f"Makes one coin of the {len(coins)} smallest."
+    return {
+        "wallet_id": vault_id, "tx_type": "send", "recipients": [address], "sweep_coins": True,
+        "coins": [*coins], "fee_rate": fee_rate, "description": said,
+    }  # fmt: skip
 
 
 class SweepVaultRequest(VaultRequest):
@@ -84,9 +126,10 @@ class SweepVaultRequest(VaultRequest):
 
 
 class SweptVault(Shape):
-    """One proposal, or several where one transaction does not take all coins."""
+    """One proposal, or several where one transaction does not take all coins. What is set aside stays: ``set_aside_sats``."""  # noqa: E501
 
     psbt_ids: Many[Label]
+    set_aside_sats: Sats
 
 
 class ForwardToVaultRequest(VaultRequest):
@@ -122,6 +165,13 @@ MAX_SEND = Call(
         ErrorCode.BACKEND_UNAVAILABLE, ErrorCode.NOT_IN_ADDRESS_BOOK, ErrorCode.POLICY_UNAVAILABLE,
         ErrorCode.STATE_CONFLICT, ErrorCode.VAULT_FROZEN, ErrorCode.WRONG_NETWORK_ADDRESS,
     ),
+)  # fmt: skip
+CONSOLIDATION = Call(
+    "GET", "/api/v1/consolidation", ConsolidationQuery, Consolidation,
+    "Which of a vault's smallest coins to make one of now, and what that saves. It reserves and proposes "
+    "nothing.",
+    VAULT_READERS, attempt="see the vaults", open_to=frozenset({Way.PROGRAM}),
+    refuses=(ErrorCode.BACKEND_UNAVAILABLE, ErrorCode.STATE_CONFLICT, ErrorCode.VAULT_FROZEN),
 )  # fmt: skip
 SWEEP_VAULT = Call(
     "POST", "/api/v1/sweep-vault", SweepVaultRequest, SweptVault,

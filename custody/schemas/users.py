@@ -6,7 +6,7 @@ workspace: invited by a mail, or added without; given another role, removed; and
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, StrictBool, StringConstraints
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, StringConstraints
 
 from custody.common.text import require_seen
 from custody.schemas.call import (
@@ -23,6 +23,7 @@ from custody.schemas.call import (
 from custody.schemas.common import (
     SEEN_PATTERN,
     ApiNetwork,
+    Count,
     Done,
     EmailAddress,
     Few,
@@ -44,6 +45,7 @@ from custody.schemas.common import (
 )
 from custody.schemas.errors import ErrorCode
 
+MOST_CHECK_MONTHS = 24
 # An empty text takes away what is there.
 NameOrNothing = Annotated[
     str,
@@ -74,6 +76,8 @@ class WorkspaceInfo(Shape):
     name: Label
     description: Prose
     net: ApiNetwork
+    # Ours: each signer's device signs something once in so many months; 0 where nobody asks for it.
+    key_check_months: Count = 0
 
 
 class WorkspaceEntry(Shape):
@@ -159,10 +163,13 @@ class CreateWorkspaceRequest(WorkspaceRequest):
 
 
 class UpdateWorkspaceRequest(WorkspaceRequest):
-    """``POST /api/v1/update-workspace``. What is left out stays."""
+    """``POST /api/v1/update-workspace``. What is left out stays. ``key_check_months``: once in how many months the device of each
+    signer of a vault has to sign something, a payment or a challenge (``register-key``); 0 asks nobody.
+    """  # noqa: E501
 
     name: Name | None = None
     description: Line | None = None
+    key_check_months: Annotated[StrictInt, Field(ge=0, le=MOST_CHECK_MONTHS)] | None = None
 
 
 USER_INFO = Call(
@@ -198,8 +205,8 @@ CREATE_WORKSPACE = Call(
 )  # fmt: skip
 UPDATE_WORKSPACE = Call(
     "POST", "/api/v1/update-workspace", UpdateWorkspaceRequest, WorkspaceInfo,
-    "Changes a workspace's name and description. Its network is fixed.",
-    WORKSPACE_MANAGERS, attempt="change the workspace's name", refuses=(ErrorCode.STATE_CONFLICT,),
+    "Changes a workspace's name, its description, and how often devices are checked. Its network is fixed.",
+    WORKSPACE_MANAGERS, attempt="change the workspace", refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 
 
@@ -217,7 +224,7 @@ class AllocationResponse(Done):
 
 
 class LeaveWorkspaceRequest(WorkspaceRequest):
-    """``POST /api/v1/leave-workspace``. ``force``: even where a vault keeps too few signers."""
+    """``POST /api/v1/leave-workspace``. ``force``: even where a vault is left with too few signers."""
 
     force: StrictBool = False
 

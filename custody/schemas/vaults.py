@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, StrictBool, StrictInt, model_validator
+from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_validator
 
 from custody.common.text import count
 from custody.schemas.call import (
@@ -24,6 +24,7 @@ from custody.schemas.common import (
     Label,
     Many,
     Name,
+    NamedApprover,
     NullString,
     PageSize,
     Prose,
@@ -97,10 +98,15 @@ class VaultSigner(Shape):
     surname: NullString
     # Ours beside the specification's: who the signer is, so that a daemon finds its own place.
     user_id: Label = ""
+    # As a proposal names its signers.
+    name: Label | None = Field(default=None, exclude_if=is_absent)
     key_id: Label = ""
     key_state: SignerKeyState | None = Field(default=None, exclude_if=is_absent)
     # Whether they are still a member whose role approves; null from a platform that is older.
     may_approve: bool | None = Field(default=None, exclude_if=is_absent)
+    # When the key's device last signed anything, and whether the workspace asks it to sign again.
+    last_signed_at: Timestamp | None = Field(default=None, exclude_if=is_absent)
+    check_due: bool = False
 
 
 class MarkedVault(Shape):
@@ -108,6 +114,8 @@ class MarkedVault(Shape):
     is_frozen: bool = False
     # Fewer than ``m`` of its signers can sign a payment, by the key in its script and by their role.
     lacks_signers: bool = False
+    # None of those who can sign is of a role, or the person, whose approval it asks for.
+    lacks_approver: bool = False
     # The vault that takes its place: its coins may go there, and nowhere else.
     replaced_by: Label | None = Field(default=None, exclude_if=is_absent)
 
@@ -115,7 +123,12 @@ class MarkedVault(Shape):
     def marks(self) -> str:
         """Why nothing is paid from it, in words; empty where payments may be proposed."""
         is_replaced = self.replaced_by is not None
-        marks = {"frozen": self.is_frozen, "too few signers": self.lacks_signers, "replaced": is_replaced}
+        marks = {
+            "frozen": self.is_frozen,
+            "too few signers": self.lacks_signers,
+            "no named approver": self.lacks_approver,
+            "replaced": is_replaced,
+        }
         return ", ".join(mark for mark, holds in marks.items() if holds)
 
 
@@ -151,6 +164,8 @@ class Vault(MarkedVault):
     confirmed_sats: Sats
     unconfirmed_sats: Sats
     locked_sats: Sats
+    # In coins that are set aside and that no proposal holds.
+    set_aside_sats: Sats = 0
     warnings: Few[Prose] | None = Field(default=None, exclude_if=is_absent)
     # The vault in whose place it is.
     replaces: Label | None = Field(default=None, exclude_if=is_absent)
@@ -173,10 +188,15 @@ class VaultName(MarkedVault):
         return f"{self.name} ({self.marks})" if self.marks else self.name
 
 
+# In the place of a webhook's id: no program screens.
+NO_SCREENING: Final = "none"
+
+
 class VaultControls(Shape):
     """What bounds a vault beside its limits. ``frozen_by`` and ``unfreeze_asked_by`` are user ids, whose names are
     null where the person gave none. ``freeze_reason`` is what who froze it gave.
 
+    ``named_approvers``: of each, one approval has to come, whatever the number of signatures.
     ``waiting_psbt_ids`` met their threshold and did not reach the network: while the vault is frozen they are not sent.
     ``on_network_psbt_ids`` are in the mempool, where no freeze stops them. Up to 100 of each.
     """  # noqa: E501
@@ -184,6 +204,10 @@ class VaultControls(Shape):
     vault_id: Label
     only_address_book: bool
     maker_may_approve: bool
+    screening_webhook_id: Label | None = None
+    screening_seconds: Count = 3600
+    screening_fails_open: bool = False
+    named_approvers: Few[NamedApprover] = Field(default_factory=list)
     is_frozen: bool
     frozen_at: Timestamp | None = None
     frozen_by: Label | None = None
@@ -196,11 +220,32 @@ class VaultControls(Shape):
     on_network_psbt_ids: Few[Label] = Field(default_factory=list)
 
 
+ApproverKey = Annotated[str, StringConstraints(pattern="^(role|user):[1-9][0-9]{0,17}$")]
+# A vault asks for so many approvals by somebody in particular.
+MAX_APPROVERS = 2
+
+
 class UpdateVaultControlsRequest(VaultRequest):
-    """``POST /api/v1/update-vault-controls``: both of them, as they are to be."""
+    """``POST /api/v1/update-vault-controls``: the first two as they are to be; of the others, what is left out stays.
+    ``approvers``: of each one approval has to come, ``role:5`` from any member of that role, ``user:7`` from that one.
+    ``screening_webhook_id``: a webhook of the workspace, or ``none``.
+    """  # noqa: E501
 
     only_address_book: StrictBool
     maker_may_approve: StrictBool
+    screening_webhook_id: TextId | None = None
+    screening_seconds: Annotated[StrictInt, Field(ge=10, le=86_400)] | None = None
+    screening_fails_open: StrictBool | None = None
+    approvers: (
+        Annotated[list[ApproverKey], Field(max_length=MAX_APPROVERS, json_schema_extra={"uniqueItems": True})]
+        | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _each_once(self) -> "UpdateVaultControlsRequest":
+        if len({*(self.approvers or ())}) < len(self.approvers or ()):
+            raise ValueError("approvers: each approver is named once")
+        return self
 
 
 class ReplaceVaultRequest(VaultRequest):
@@ -227,8 +272,8 @@ class FreezeVaultRequest(VaultRequest):
     reason: Annotated[Text, Field(min_length=1)] | None = None
 
 
-# A descriptor (BIP-380, BIP-389), or a descriptor record of BIP-129.
-ExportForm = Literal["descriptor", "bsms"]
+# A descriptor (BIP-380, BIP-389), a descriptor record of BIP-129, or a wallet policy of BIP-388.
+ExportForm = Literal["descriptor", "bsms", "policy"]
 
 
 class VaultExportQuery(VaultQuery):
@@ -267,8 +312,8 @@ VAULT_NAMES = Call(
 )  # fmt: skip
 VAULT_EXPORT = Call(
     "GET", "/api/v1/vault-export", VaultExportQuery, VaultExport,
-    "The vault as other wallets import it: its descriptor with checksum and key origins, or a record of "
-    "BIP-129 (BSMS).",
+    "The vault as other wallets import it: its descriptor with checksum and key origins, a record of "
+    "BIP-129 (BSMS), or a\nwallet policy (BIP-388), its keys on lines below the template.",
     VAULT_VIEWERS, attempt="export a vault", open_to=frozenset({Way.PROGRAM}),
 )  # fmt: skip
 VAULT_CONTROLS = Call(
@@ -278,9 +323,11 @@ VAULT_CONTROLS = Call(
 )  # fmt: skip
 UPDATE_VAULT_CONTROLS = Call(
     "POST", "/api/v1/update-vault-controls", UpdateVaultControlsRequest, VaultControls,
-    "Binds the vault to the address book, and says whether a signer may approve what they proposed. Counts "
-    "for the next\nproposal, and for the next approval of those that wait.",
+    "Binds the vault to the address book, says whether a signer may approve what they proposed, of whom an "
+    "approval has to come,\nand which webhook screens proposals before any signer sees them. Counts for the "
+    "next proposal; all but the screening for\nthe next approval of those that wait, too.",
     WORKSPACE_MANAGERS, second_person="Change what bounds a vault", repeatable=True,
+    refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 REPLACE_VAULT = Call(
     "POST", "/api/v1/replace-vault", ReplaceVaultRequest, ReplacedVault,

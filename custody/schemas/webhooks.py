@@ -8,10 +8,11 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, StrictBool, StringConstraints
+from pydantic import BeforeValidator, Field, StrictBool, StringConstraints
 
+from custody.common.text import without_unseen
 from custody.schemas.call import WORKSPACE_MANAGERS, Call, Way, few, pages
 from custody.schemas.common import (
     Count,
@@ -57,6 +58,8 @@ class EventKind(StrEnum):
     PROPOSAL_INVALIDATED = "proposal.invalidated"
     PROPOSAL_FAILED = "proposal.failed"
     PROPOSAL_PROVEN = "proposal.proven"
+    # A question, to the webhook alone that the vault names for it, which answers with a `ScreeningAnswer`.
+    PROPOSAL_SCREENING = "proposal.screening"
     # Something is wrong with its transaction, or something else than before; and all is well again, or it has
     # ended.
     PROPOSAL_TROUBLED = "proposal.troubled"
@@ -119,6 +122,22 @@ class WebhookEvent(Shape):
     workspace_id: Int64
     created_at: Timestamp
     data: dict[Label, Any]
+
+
+# Of the body that answers a ``proposal.screening``.
+MAX_SCREENING_ANSWER: Final = 4_096
+
+
+class ScreeningAnswer(Shape):
+    """Of ``reason``, 200 characters are kept, without what a reader cannot see. What else stands there never undoes a decision."""  # noqa: E501
+
+    decision: Literal["allow", "refuse", "hold"]
+    reason: Annotated[
+        str | None,
+        BeforeValidator(
+            lambda given: (without_unseen(given)[:200] if isinstance(given, str) else "") or None
+        ),
+    ] = None
 
 
 Kinds = Annotated[
@@ -278,7 +297,7 @@ UPDATE_WEBHOOK = Call(
 DELETE_WEBHOOK = Call(
     "POST", "/api/v1/delete-webhook", WebhookRequest, Done,
     "Deletes a webhook and the log of its deliveries.",
-    WORKSPACE_MANAGERS, second_person="Delete a webhook",
+    WORKSPACE_MANAGERS, second_person="Delete a webhook", refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 WEBHOOK_DELIVERIES = Call(
     "GET", "/api/v1/webhook-deliveries", WebhookDeliveriesQuery, pages(WebhookDelivery, by="delivery_id"),

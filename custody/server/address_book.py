@@ -5,23 +5,14 @@ from typing import Any
 from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session
 
-from custody.common.recipients import typed_address
+from custody.common.recipients import alike_words, typed_address
 from custody.common.text import name_key, require_seen
-from custody.schemas.address_book import (
-    ADD_WHITELIST_ADDRESS,
-    REMOVE_WHITELIST_ADDRESS,
-    RENAME_WHITELIST_ADDRESS,
-    WHITELIST_ADDRESSES,
-    AddressBookQuery,
-    AddWhitelistAddressRequest,
-    RemoveWhitelistAddressRequest,
-    RenameWhitelistAddressRequest,
-    WhitelistAddress,
-)
+from custody.schemas import address_book as wire
 from custody.schemas.common import Done, Listed
 from custody.server.calls import Ctx, serves
 from custody.server.errors import Invalid, StateConflict
 from custody.server.proposals.payments import read_script
+from custody.server.proposals.propose import resembling
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.shown import shape_of, shown
@@ -38,7 +29,9 @@ _IS_THERE = "Rename the entry that is there, or choose another name."
 
 
 ADDED = Event(
-    "ADDRESS_ADDED", "put {name} in the address book: {address} // entry {entry}", Category.ADDRESS_BOOK
+    "ADDRESS_ADDED",
+    "put {name} in the address book: {address}[, which is not {resembles}] // entry {entry}",
+    Category.ADDRESS_BOOK,
 )
 RENAMED = Event(
     "ADDRESS_RENAMED",
@@ -52,8 +45,8 @@ REMOVED = Event(
 )
 
 
-@serves(WHITELIST_ADDRESSES)
-def whitelist_addresses(ctx: Ctx, wanted: AddressBookQuery) -> Listed[WhitelistAddress]:
+@serves(wire.WHITELIST_ADDRESSES)
+def whitelist_addresses(ctx: Ctx, wanted: wire.AddressBookQuery) -> Listed[wire.WhitelistAddress]:
     query = _of(ctx.access).order_by(AddressBookEntryRow.id).limit(wanted.limit)
     if wanted.after is not None:
         query = query.where(AddressBookEntryRow.id > wanted.after)
@@ -85,8 +78,8 @@ def _leading_to(ctx: Ctx, vault_id: str) -> list[int]:
     return [uid for (uid,) in rows_in(ctx.db, ids, AddressBookEntryRow.address, own)]
 
 
-@serves(ADD_WHITELIST_ADDRESS)
-def add_whitelist_address(ctx: Ctx, request: AddWhitelistAddressRequest) -> WhitelistAddress:
+@serves(wire.ADD_WHITELIST_ADDRESS)
+def add_whitelist_address(ctx: Ctx, request: wire.AddWhitelistAddressRequest) -> wire.WhitelistAddress:
     db, access = ctx.db, ctx.access
     require_name(request.name)
     address = canonical_address(request.address, Network(access.chain))
@@ -95,10 +88,14 @@ def add_whitelist_address(ctx: Ctx, request: AddWhitelistAddressRequest) -> Whit
             f"The address book has {MAX_ENTRIES} entries, the most that it can have.",
             hint="Remove entries that are no longer needed.",
         )
-    present = db.scalar(_of(access, AddressBookEntryRow.id).where(AddressBookEntryRow.address == address))
+    present = db.scalar(_of(access, AddressBookEntryRow.name).where(AddressBookEntryRow.address == address))
     if present is not None:
-        raise StateConflict(f"The address is in the book already, as entry {present}.", hint=_IS_THERE)
+        raise StateConflict(f"The address is in the book already, as {present!r}.", hint=_IS_THERE)
     _require_free_name(db, access, request.name)
+    known = resembling(db, access, [address]).get(address)
+    if known not in (None, request.resembles):
+        hint = "If it is right, say so: the console has a box for it, and the API the field `resembles`."
+        raise StateConflict(alike_words(address, known), hint=hint, figures={"resembles": known})
     entry = AddressBookEntryRow(
         workspace_id=access.workspace_id,
         name=request.name,
@@ -108,11 +105,11 @@ def add_whitelist_address(ctx: Ctx, request: AddWhitelistAddressRequest) -> Whit
         created_at=ctx.now,
     )
     ctx.add(entry)
-    return _recorded(ctx, ADDED, entry)
+    return _recorded(ctx, ADDED, entry, resembles=known)
 
 
-@serves(RENAME_WHITELIST_ADDRESS)
-def rename_whitelist_address(ctx: Ctx, request: RenameWhitelistAddressRequest) -> WhitelistAddress:
+@serves(wire.RENAME_WHITELIST_ADDRESS)
+def rename_whitelist_address(ctx: Ctx, request: wire.RenameWhitelistAddressRequest) -> wire.WhitelistAddress:
     entry = ctx.find(AddressBookEntryRow, request.uid, "entry of the address book")
     require_name(request.name)
     _require_free_name(ctx.db, ctx.access, request.name, besides=entry.id)
@@ -120,16 +117,16 @@ def rename_whitelist_address(ctx: Ctx, request: RenameWhitelistAddressRequest) -
     return _recorded(ctx, RENAMED, entry)
 
 
-@serves(REMOVE_WHITELIST_ADDRESS)
-def remove_whitelist_address(ctx: Ctx, request: RemoveWhitelistAddressRequest) -> Done:
+@serves(wire.REMOVE_WHITELIST_ADDRESS)
+def remove_whitelist_address(ctx: Ctx, request: wire.RemoveWhitelistAddressRequest) -> Done:
     entry = ctx.find(AddressBookEntryRow, request.uid, "entry of the address book")
     ctx.db.delete(entry)
     _recorded(ctx, REMOVED, entry)
     return Done()
 
 
-def _recorded(ctx: Ctx, event: Event, entry: AddressBookEntryRow) -> WhitelistAddress:
-    ctx.event(event, entry=entry.id, address=entry.address, name=entry.name)
+def _recorded(ctx: Ctx, event: Event, entry: AddressBookEntryRow, **more: Any) -> wire.WhitelistAddress:
+    ctx.event(event, entry=entry.id, address=entry.address, name=entry.name, **more)
     return _shape(entry, ctx.access.network)
 
 
@@ -138,14 +135,14 @@ def _of(access: WorkspaceAccess, what: Any = AddressBookEntryRow) -> Select[Any]
 
 
 def _require_free_name(db: Session, access: WorkspaceAccess, name: str, *, besides: int = 0) -> None:
-    taken = _of(access, AddressBookEntryRow.id).where(AddressBookEntryRow.name_key == name_key(name))
-    entry_id = db.scalar(taken.where(AddressBookEntryRow.id != besides))
-    if entry_id is not None:
-        raise StateConflict(f"Entry {entry_id} has this name already.", hint=_IS_THERE)
+    taken = _of(access, AddressBookEntryRow.address).where(AddressBookEntryRow.name_key == name_key(name))
+    address = db.scalar(taken.where(AddressBookEntryRow.id != besides))
+    if address is not None:
+        raise StateConflict(f"{address} has this name already.", hint=_IS_THERE)
 
 
-def _shape(entry: AddressBookEntryRow, network: str) -> WhitelistAddress:
-    return shape_of(WhitelistAddress, entry, uid=entry.id, network=network)
+def _shape(entry: AddressBookEntryRow, network: str) -> wire.WhitelistAddress:
+    return shape_of(wire.WhitelistAddress, entry, uid=entry.id, network=network)
 
 
 def canonical_address(text: str, network: Network) -> str:

@@ -15,17 +15,19 @@ from custody.server.chain.backend import ChainBackend
 from custody.server.chain.configuration import ChainSource, OpenBackend, open_backend
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.jobs.leases import Held, Lease
-from custody.server.jobs.outbox import BROADCAST, Handler, Outbox
+from custody.server.jobs.outbox import BROADCAST, COMPLETION, Handler, Outbox
 from custody.server.jobs.tidying import OVER, Sweep, Tidying, sweep_all
 from custody.server.jobs.workers import Loop, Workers, alone, serve_outbox, surviving
 from custody.server.mail.jobs import MAIL, WAITING, MailJobs, forget_sent
-from custody.server.mail.waiting import WaitingMail
+from custody.server.mail.waiting import WaitingMail, remind_of_checks
 from custody.server.mining import mining_served
 from custody.server.network.broadcast import Broadcaster, Rebroadcast
 from custody.server.network.watcher import Watcher
 from custody.server.operations.status import ENDLESS
 from custody.server.people.invitations import invitation_expiry
+from custody.server.proposals.completing import Completion
 from custody.server.proposals.ending import proposal_expiries
+from custody.server.proposals.screening import screening_deadlines
 from custody.server.rules.credentials import new_id
 from custody.server.second_person.changes import change_expiry
 from custody.server.services import Tools
@@ -33,7 +35,7 @@ from custody.server.settings import Settings
 from custody.server.store import Store
 from custody.server.tokens.indexer import Indexer
 from custody.server.webhooks.delivery import EXPIRED_LOGS, WebhookJobs
-from custody.server.webhooks.events import WEBHOOK
+from custody.server.webhooks.events import QUESTION, WEBHOOK
 
 # A block comes every ten minutes, an embedded one on request; half a second feels immediate to a person.
 WATCH_SECONDS: Final = 0.5
@@ -41,6 +43,8 @@ WATCH_SECONDS: Final = 0.5
 SWEEP_SECONDS: Final = 1.0
 # Rates and heights for new transactions, in processes that do not follow the chain themselves.
 MARKET_SECONDS: Final = 10.0
+# Questions wait for their receivers, and take no database meanwhile: so many for each other worker.
+QUESTION_THREADS: Final = 4
 # A process of an older version writes nothing once the database is migrated, and ends within this time.
 VERSION_SECONDS: Final = 2.0
 
@@ -146,10 +150,11 @@ class Background:
             chain = self.backends.get(source.network.value)
             if isinstance(chain, EmbeddedChain) and source.block_seconds:
                 loops.append(Loop("mining", chain.mine_what_waits, float(source.block_seconds)))
-        for name in ("outbox", "mail", "webhooks"):
+        for name in ("outbox", "mail", "webhooks", "questions"):
             outbox = self.outbox(name)
             renewals.append(outbox.renew)
-            loops.append(serve_outbox(name, outbox, self.settings.worker_threads))
+            threads = self.settings.worker_threads * (QUESTION_THREADS if name == "questions" else 1)
+            loops.append(serve_outbox(name, outbox, threads))
         followers: list[Watcher | Indexer] = [*self.watchers(), *self.indexers()]
         for follower in followers:
             name = "watcher" if isinstance(follower, Watcher) else "tokens"
@@ -173,17 +178,18 @@ class Background:
                 self.tools.market.refresh(chain)
 
     def outbox(self, name: str = "outbox") -> Outbox:
-        """A worker for broadcasts; ``mail`` and ``webhooks`` have workers of their own: a mail server that
-        hangs, or a slow receiver, must not delay a broadcast.
+        """A worker for broadcasts; ``mail``, ``webhooks`` and ``questions`` have workers of their own: a mail
+        server that hangs, or a slow receiver, must not delay a broadcast.
         """
         # Each delivery of a webhook has its own rule for when to give up.
-        tools, endless = self.tools, ENDLESS | {WEBHOOK}
+        tools, endless = self.tools, ENDLESS | {WEBHOOK, QUESTION}
         waiting = WaitingMail(self.store, tools.clock, self.mail_jobs.mailer)
         broadcaster = Broadcaster(self.store, self.backends, tools.audit, tools.lifecycle)
         handlers: dict[str, dict[str, Handler]] = {
-            "outbox": {BROADCAST: broadcaster},
+            "outbox": {BROADCAST: broadcaster, COMPLETION: Completion(self.store, tools)},
             "mail": {MAIL: self.mail_jobs, WAITING: waiting},
             "webhooks": {WEBHOOK: self.webhook_jobs},
+            "questions": {QUESTION: self.webhook_jobs},
         }
         owner = new_id(tools.random)
         return Outbox(self.store, tools.clock, owner, handlers[name], endless, self.span)
@@ -202,11 +208,12 @@ class Background:
         own = self.store, self.tools.clock, self.tools.audit
         parts: tuple[Sweep, ...] = (
             *proposal_expiries(*own, self.tools.lifecycle),
+            screening_deadlines(self.store, self.tools),
             Rebroadcast(self.store, self.tools.clock, self.tools.random),
             invitation_expiry(*own),
             change_expiry(*own),
             self.checkpoints.run_due,
-            Tidying(self.store, self.tools.clock, (*OVER, forget_sent)),
+            Tidying(self.store, self.tools.clock, (*OVER, forget_sent, remind_of_checks)),
             Tidying(self.store, self.tools.clock, EXPIRED_LOGS),
         )
         return partial(sweep_all, parts)

@@ -18,26 +18,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from functools import partial
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
 from custody.schemas.call import ANY_MEMBER, Auth, Call, Page, Way
 from custody.schemas.changes import Json
-from custody.server.errors import (
-    CustodyError,
-    KeyIsRevoked,
-    NoRoleOpens,
-    NotASigner,
-    NotFound,
-    NotInAddressBook,
-    NotOrgMember,
-    PermissionDenied,
-    RoleLimitExceeded,
-    StateConflict,
-    VaultLimitExceeded,
-)
+from custody.server import errors
 from custody.server.people.people import enter
 from custody.server.requests.changes import MAX_TRIES, OutdatedDraft, read_revision
 from custody.server.requests.idempotency import Scope
@@ -45,23 +33,25 @@ from custody.server.requests.rates import caller_at
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import Caller, WorkspaceAccess
 from custody.server.second_person.requirement import require_no_second_person
-from custody.server.services import Services, Tools
 from custody.server.sign_in.access_tokens import require_session
 from custody.server.store.store import PageSnapshot
 from custody.server.vaults.stored import place_of
+
+if TYPE_CHECKING:
+    from custody.server.services import Services, Tools
 
 Input = TypeVar("Input")
 Answer = TypeVar("Answer")
 Record = TypeVar("Record")
 # Why a caller was refused: attempts without permission are recorded, unlike mistakes.
-_WHY: Final[Mapping[type[CustodyError], str]] = {
-    PermissionDenied: "they have no permission for it",
-    NotOrgMember: "they are no member of the organisation",
-    NotASigner: "they are no signer of the vault, or may not approve what they proposed",
-    KeyIsRevoked: "their key is revoked",
-    RoleLimitExceeded: "it is above what the limit of their role leaves",
-    VaultLimitExceeded: "it is above the limit of the vault",
-    NotInAddressBook: "a recipient is not in the address book",
+_WHY: Final[Mapping[type[errors.CustodyError], str]] = {
+    errors.PermissionDenied: "they have no permission for it",
+    errors.NotOrgMember: "they are no member of the organisation",
+    errors.NotASigner: "they are no signer of the vault, or may not approve what they proposed",
+    errors.KeyIsRevoked: "their key is revoked",
+    errors.RoleLimitExceeded: "it is above what the limit of their role leaves",
+    errors.VaultLimitExceeded: "it is above the limit of the vault",
+    errors.NotInAddressBook: "a recipient is not in the address book",
 }
 REFUSALS: Final = tuple(_WHY)
 # By the error's code.
@@ -86,7 +76,7 @@ class Ctx:
     how often a commit overtook what was prepared. ``cookie``: the refresh token that came with the request.
     """
 
-    services: Services  # until each of them is a noun's functions
+    services: "Services"  # until each of them is a noun's functions
     caller: Caller
     maybe_db: Session | None = None
     maybe_access: WorkspaceAccess | None = None
@@ -95,7 +85,7 @@ class Ctx:
     cookie: str = field(default="", repr=False)
 
     @property
-    def tools(self) -> Tools:
+    def tools(self) -> "Tools":
         return self.services.tools
 
     @property
@@ -118,7 +108,7 @@ class Ctx:
         """A record of the workspace. Raises NotFound, for one of another workspace too (P24)."""
         row: Any = self.db.get(kind, key, with_for_update=for_update or None)
         if row is None or row.workspace_id != self.access.workspace_id:
-            raise NotFound(f"There is no such {what} in this workspace.")
+            raise errors.NotFound(f"There is no such {what} in this workspace.")
         record: Record = row
         return record
 
@@ -207,6 +197,11 @@ def _end(steps: Steps[Answer], ctx: Ctx) -> Answer:
         return done.value  # type: ignore[no-any-return]  # StopIteration does not carry the type
 
 
+def is_whole(call: Call[Any, Any]) -> bool:
+    """Whether all of it happens in one transaction."""
+    return call in _WHOLE
+
+
 @dataclass(frozen=True)
 class Invocation:
     """One call of somebody's. ``key``: its ``Idempotency-Key``. ``check``: of the answer, before it is
@@ -239,16 +234,18 @@ def known_as(caller: Caller, call: Call[Any, Any], *unlinked: Way) -> Caller:
     return replace(caller, needs_no_provider=needs_none, decides=Way.DECIDER in call.open_to)
 
 
-def let_in(services: Services, db: Session, invocation: Invocation) -> WorkspaceAccess | None:
+def let_in(services: "Services", db: Session, invocation: Invocation) -> WorkspaceAccess | None:
     """The caller's access to the workspace that is named; None where there is none, or where the function
     has to `Ctx.enter` it. Raises NotFound, PermissionDenied.
     """
     call, caller = invocation.call, invocation.caller
     if caller.service is not None and Way.PROGRAM not in call.open_to:
-        raise NoRoleOpens("A service account may not call this: it needs a person who is signed in.")
+        raise errors.NoRoleOpens("A service account may not call this: it needs a person who is signed in.")
     if isinstance(call.needs, Auth):
         if caller.bound_to is not None and Way.BOUND not in call.open_to:
-            raise NoRoleOpens("Sign in with your own password for this, not through the identity provider.")
+            raise errors.NoRoleOpens(
+                "Sign in with your own password for this, not through the identity provider."
+            )
         return None
     if invocation.workspace_id is None:
         assert call.long_poll, "the call names a workspace"
@@ -277,7 +274,9 @@ class EncodedAnswer:
     value: Any = field(default=None, compare=False)
 
 
-def answer(services: Services, invocation: Invocation, snapshot: PageSnapshot | None = None) -> EncodedAnswer:
+def answer(
+    services: "Services", invocation: Invocation, snapshot: PageSnapshot | None = None
+) -> EncodedAnswer:
     """Makes the call, in transactions of its own; what it reads first, in ``snapshot``, a page's, which ends
     then. Raises what it refuses with, which is recorded.
     """
@@ -288,7 +287,7 @@ def answer(services: Services, invocation: Invocation, snapshot: PageSnapshot | 
 
 
 @contextmanager
-def refusals_recorded(services: Services, invocation: Invocation) -> Iterator[None]:
+def refusals_recorded(services: "Services", invocation: Invocation) -> Iterator[None]:
     """Raises what is refused in the block, and RateLimited."""
     call, caller = invocation.call, invocation.caller
     try:
@@ -299,7 +298,7 @@ def refusals_recorded(services: Services, invocation: Invocation) -> Iterator[No
         raise
 
 
-def run(services: Services, invocation: Invocation, snapshot: PageSnapshot | None = None) -> EncodedAnswer:
+def run(services: "Services", invocation: Invocation, snapshot: PageSnapshot | None = None) -> EncodedAnswer:
     """`answer`, for a function that makes another call: a refusal is recorded as its own."""
     one = _Run(services, invocation, snapshot)
     try:
@@ -307,14 +306,14 @@ def run(services: Services, invocation: Invocation, snapshot: PageSnapshot | Non
             return EncodedAnswer(one.content(), one.value)
     except OutdatedDraft as error:
         # Of a read, or of the last try, which prepared in the same transaction.
-        raise StateConflict(str(error)) from error
+        raise errors.StateConflict(str(error)) from error
 
 
 class _RolledBack(Exception):
     """Ends a trial."""
 
 
-def admit(services: Services, caller: Caller) -> None:
+def admit(services: "Services", caller: Caller) -> None:
     """Counts a call from its address. Raises RateLimited."""
     services.calls_by_address.take(caller_at(caller.address))
 
@@ -325,7 +324,7 @@ class _Run:
     gets the same bytes.
     """
 
-    services: Services
+    services: "Services"
     invocation: Invocation
     page: PageSnapshot | None
     value: Any = None
@@ -431,20 +430,23 @@ class _Run:
 
 
 @contextmanager
-def context_in(services: Services, caller: Caller, part: In) -> Iterator[Ctx]:
+def context_in(services: "Services", caller: Caller, part: In) -> Iterator[Ctx]:
     """What a page's own use case runs in, which is no call of the API. Raises Unauthenticated where the
     caller's session was ended before a write.
     """
     if part is In.NOTHING:
         yield Ctx(services, caller)
         return
-    with services.store.write() if part is In.WRITE else services.store.read() as db:
-        if part is In.WRITE and caller.session_id:
+    writes = part in {In.WRITE, In.TRIAL}
+    with suppress(_RolledBack), services.store.write() if writes else services.store.read() as db:
+        if writes and caller.session_id:
             require_session(db, caller)
         yield Ctx(services, caller, db)
+        if part is In.TRIAL:
+            raise _RolledBack
 
 
-def make_in_parts(services: Services, caller: Caller, steps: Steps[Answer]) -> Answer:
+def make_in_parts(services: "Services", caller: Caller, steps: Steps[Answer]) -> Answer:
     """A page's own use case in parts, the first in no transaction."""
     part = next(steps)
     while True:
@@ -465,11 +467,11 @@ def scope_of(invocation: Invocation, key: str) -> Scope:
 
 
 def record_refusal(
-    services: Services,
+    services: "Services",
     caller: Caller,
     attempt: tuple[str, str],
     workspace_id: int | None,
-    error: CustodyError,
+    error: errors.CustodyError,
     *,
     is_change: bool,
 ) -> None:
@@ -485,7 +487,7 @@ def record_refusal(
 
 
 def _workspace_of(
-    services: Services, db: Session, caller: Caller, workspace_id: int
+    services: "Services", db: Session, caller: Caller, workspace_id: int
 ) -> WorkspaceAccess | None:
     """The workspace for the record of a member's attempt; None for the platform's chain."""
     if caller.service is not None and caller.service.workspace_id == workspace_id:
@@ -494,7 +496,7 @@ def _workspace_of(
     try:
         # Even if the session was ended meanwhile.
         return enter(db, replace(caller, session_id=0), workspace_id, ANY_MEMBER, services.tools.clock())
-    except (NotFound, PermissionDenied):
+    except (errors.NotFound, errors.PermissionDenied):
         return None
 
 

@@ -1,18 +1,5 @@
 """The platform's errors.
 
-CustodyError
-├── Unauthenticated · TokenExpired · OtpInvalid (SignInOver)
-├── PermissionDenied · NotOrgMember · NotASigner · KeyIsRevoked · RoleLimitExceeded ·
-│   VaultLimitExceeded · NotInAddressBook
-├── NotFound
-├── StateConflict · VaultFrozen · SecondPersonNeeded · LastAdmin ·
-│   TooFewSigners · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · DeploymentNotConfirmed ·
-│   AlreadyPaused · NotPaused · CallNotStalled · IdempotencyInProgress
-├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · TokenCoinMissing ·
-│   PsbtDiffers · SignatureInvalid · WalletAddressMismatch · IdempotencyKeyReused
-└── RateLimited · ChainUnavailable · PolicyUnavailable · DatabaseUnavailable (Outdated) · OutcomeUnknown ·
-    MailUnavailable · MailRefused · TooMuch
-
 The web layer maps every leaf to its HTTP status, in one table.
 """
 
@@ -20,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import ValidationError
 
-from custody.schemas.errors import ErrorCode, FieldError, fault_words
+from custody.schemas.errors import ErrorCode, FieldError, fault_sentences, fault_words
 
 MAX_FAULTS = 20
 
@@ -30,12 +17,16 @@ def fault(pointer: str, detail: str, code: str = "invalid") -> FieldError:
     return FieldError(pointer=pointer, code=code, detail=detail)
 
 
-def faults_of(error: ValidationError, below: str = "") -> tuple[FieldError, ...]:
-    """What a shape refused, which never repeats what was sent (P49). ``below``: the pointer of the value."""
-    return tuple(
+def refused(error: ValidationError, below: str = "", sentence: str = "") -> "Invalid":
+    """What a shape refused, which never repeats what was sent (P49). ``below``: the pointer of the value.
+    ``sentence``: in the place of what each field's fault says.
+    """
+    found = error.errors(include_url=False, include_input=False)[:MAX_FAULTS]
+    faults = (
         fault(below + "".join(f"/{part}" for part in each["loc"]), fault_words(each), str(each["type"]))
-        for each in error.errors(include_url=False, include_input=False)[:MAX_FAULTS]
+        for each in found
     )
+    return Invalid(sentence or fault_sentences(found), faults=tuple(faults))
 
 
 class Misconfigured(Exception):
@@ -88,7 +79,6 @@ class Unauthenticated(CustodyError):
 
 class TokenExpired(CustodyError):
     code = ErrorCode.TOKEN_EXPIRED
-    hint = "Refresh the access token with POST /auth/refresh."
 
 
 class OtpInvalid(CustodyError):
@@ -127,7 +117,6 @@ class KeyIsRevoked(CustodyError):
 
 class RoleLimitExceeded(CustodyError):
     code = ErrorCode.ROLE_LIMIT_EXCEEDED
-    hint = "Send less, wait for the next cycle, or ask for a higher limit."
 
 
 class VaultLimitExceeded(CustodyError):
@@ -148,12 +137,10 @@ class StateConflict(CustodyError):
 
 class VaultFrozen(CustodyError):
     code = ErrorCode.VAULT_FROZEN
-    hint = "They unfreeze it in the console or with `custody vault unfreeze`: try again then."
 
 
 class SecondPersonNeeded(CustodyError):
     code = ErrorCode.SECOND_PERSON_NEEDED
-    hint = "Ask for it with POST /api/v1/request-change; another member confirms it."
 
 
 class LastAdmin(CustodyError):
@@ -177,7 +164,6 @@ class LockedFunds(CustodyError):
 
 class KeyAlreadyActive(CustodyError):
     code = ErrorCode.KEY_ALREADY_ACTIVE
-    hint = "Send replace: true to put this device in the place of the other."
 
 
 class KeyAccountsExhausted(CustodyError):
@@ -208,6 +194,12 @@ class TooMuch(CustodyError):
     code = ErrorCode.BODY_TOO_LARGE
 
 
+class Failed(CustodyError):
+    """What nobody foresaw."""
+
+    code = ErrorCode.INTERNAL
+
+
 class Invalid(CustodyError):
     code = ErrorCode.VALIDATION
 
@@ -228,10 +220,6 @@ class TokenCoinMissing(CustodyError):
     """The vault has no coin at its own address that a token transaction could begin with."""
 
     code = ErrorCode.TOKEN_COIN_MISSING
-    hint = (
-        "Send some bitcoin to the vault's address, from the vault itself or from elsewhere, and wait "
-        "for a confirmation."
-    )
 
 
 class PsbtDiffers(CustodyError):

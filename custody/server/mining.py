@@ -1,6 +1,6 @@
-"""How ``custody mine`` and ``custody fund`` reach the server that runs the embedded chain: over a Unix socket
-in the chain's folder, to which only its user can connect, with one line of JSON in each direction. So they
-load neither the database nor the platform.
+"""How ``custody chain`` reaches the server that runs the embedded chain: over a Unix socket in the chain's
+folder, to which only its user can connect, with one line of JSON in each direction. So these commands load
+neither the database nor the platform.
 """
 
 import json
@@ -35,8 +35,8 @@ class MiningRefused(Exception):
 
 
 def ask(folder: Path, question: dict[str, Any]) -> dict[str, Any]:
-    """``{"mine": count}`` gives the new tip's height and block hash; ``{"fund": address, "amount_btc":
-    amount}`` the payment's txid, which waits for the next block. Raises NotServed, Refused.
+    """``{"mine": count}`` gives the new tip's height and block hash; ``{"fund": address, "sats":
+    amount}`` the payment's txid, which waits for the next block. Raises NotServed, MiningRefused.
     """
     with socket.socket(socket.AF_UNIX) as ours:
         ours.settimeout(_ANSWER_SECONDS)
@@ -92,14 +92,14 @@ class _Listener(socketserver.UnixStreamServer):
 
     def answer(self, line: bytes) -> dict[str, Any]:
         from custody.server.errors import CustodyError
-        from multisig import MultisigError, parse_btc
+        from multisig import MultisigError, sats
 
         try:
             question = json.loads(line)
             if "mine" in question:
                 last = self.chain.mine(int(question["mine"]))[-1]
                 return {"height": last.height, "block_hash": last.hash}
-            return {"txid": self.chain.fund(str(question["fund"]), parse_btc(question["amount_btc"]))}
+            return {"txid": self.chain.fund(str(question["fund"]), sats(question["sats"]))}
         except (ValueError, MultisigError, CustodyError) as error:
             return {"refused": str(error)}
 

@@ -2,7 +2,7 @@
 
 from custody.server import address_book, purchases  # noqa: F401
 from custody.server.audit import calls as audit_calls  # noqa: F401
-from custody.server.history import coins, movements  # noqa: F401
+from custody.server.history import coins, movements, statements  # noqa: F401
 from custody.server.keys import calls as key_calls  # noqa: F401
 from custody.server.keys import revocation  # noqa: F401
 from custody.server.limits import calls as limit_calls  # noqa: F401
@@ -12,9 +12,17 @@ from custody.server.people import (  # noqa: F401
     organisations,
     roles,
     service_accounts,
-    users,
 )
-from custody.server.proposals import choosing, ending, forwards, paying, proofs, reading, signing  # noqa: F401
+from custody.server.proposals import (  # noqa: F401
+    choosing,
+    consolidating,
+    ending,
+    forwards,
+    paying,
+    proofs,
+    reading,
+    signing,
+)
 from custody.server.second_person import changes, rule  # noqa: F401
 from custody.server.sign_in import accounts, identity_providers, second_factor, sessions  # noqa: F401
 from custody.server.tokens import calling, creating, index_reading, records  # noqa: F401

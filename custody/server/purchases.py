@@ -20,19 +20,11 @@ from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from custody.schemas import purchases as wire
 from custody.schemas.call import Page, SignedBody
 from custody.schemas.common import Done, Unreadable
-from custody.schemas.purchases import (
-    PURCHASES,
-    PURCHASES_WEBHOOK,
-    PurchaseReport,
-    PurchasesQuery,
-    PurchaseStatus,
-    PurchaseTransaction,
-    ReportedPurchase,
-)
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
-from custody.server.errors import Invalid, RateLimited, Unauthenticated, faults_of
+from custody.server.errors import Invalid, RateLimited, Unauthenticated, refused
 from custody.server.rotation import SECRET_ROTATED
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import OPERATOR
@@ -47,12 +39,12 @@ log = structlog.get_logger()
 SIGNATURE_HEADER: Final = "Moonpay-Signature-V2"
 # As Stripe's libraries, which signed webhooks in this form first, allow by default.
 TOLERANCE: Final = timedelta(minutes=5)
-_WAITING, _PENDING, _AUTHORIZING, _COMPLETED, _FAILED = PurchaseStatus
+_WAITING, _PENDING, _AUTHORIZING, _COMPLETED, _FAILED = wire.PurchaseStatus
 # The statuses that a newer report may give after each. Steps in between may be missing; an end is final.
-FOLLOWS: Final[dict[PurchaseStatus, frozenset[PurchaseStatus]]] = {
-    _WAITING: frozenset(PurchaseStatus),
-    **dict.fromkeys((_PENDING, _AUTHORIZING), frozenset(PurchaseStatus) - {_WAITING}),
-    **dict.fromkeys((_COMPLETED, _FAILED), frozenset[PurchaseStatus]()),
+FOLLOWS: Final[dict[wire.PurchaseStatus, frozenset[wire.PurchaseStatus]]] = {
+    _WAITING: frozenset(wire.PurchaseStatus),
+    **dict.fromkeys((_PENDING, _AUTHORIZING), frozenset(wire.PurchaseStatus) - {_WAITING}),
+    **dict.fromkeys((_COMPLETED, _FAILED), frozenset[wire.PurchaseStatus]()),
 }
 _PART = re.compile(r"\s*([a-z]+)=([0-9A-Za-z]+)\s*")
 MAX_HEADER = 500
@@ -79,7 +71,7 @@ REPORTED = Event(
 UPDATED = replace(REPORTED, action="PURCHASE_UPDATED")
 
 
-@serves_in_parts(PURCHASES_WEBHOOK, first=In.NOTHING)
+@serves_in_parts(wire.PURCHASES_WEBHOOK, first=In.NOTHING)
 def purchases_webhook(ctx: Ctx, delivery: SignedBody) -> Steps[Done]:
     """One that is not about a purchase, or older than the stored report, changes nothing.
 
@@ -107,14 +99,14 @@ def purchases_webhook(ctx: Ctx, delivery: SignedBody) -> Steps[Done]:
     return Done()
 
 
-@serves(PURCHASES)
-def purchases(ctx: Ctx, query: PurchasesQuery) -> Page[PurchaseTransaction | Unreadable]:
+@serves(wire.PURCHASES)
+def purchases(ctx: Ctx, query: wire.PurchasesQuery) -> Page[wire.PurchaseTransaction | Unreadable]:
     """NotFound for an ``after`` that is not the caller's."""
     mine = PurchaseRow.user_id == ctx.caller.user_id
     rows, total, has_more = newest_first(ctx.db, PurchaseRow, mine, query.after, query.limit)
 
-    def shapes(some: Sequence[PurchaseRow]) -> list[PurchaseTransaction]:
-        return [shape_of(PurchaseTransaction, row) for row in some]
+    def shapes(some: Sequence[PurchaseRow]) -> list[wire.PurchaseTransaction]:
+        return [shape_of(wire.PurchaseTransaction, row) for row in some]
 
     return Page(shown(rows, shapes, "id", lambda row: str(row.id)), total, has_more)
 
@@ -132,9 +124,9 @@ def adopt_key(services: Services, key: str) -> None:
         )
 
 
-def _store(ctx: Ctx, report: ReportedPurchase) -> None:
+def _store(ctx: Ctx, report: wire.ReportedPurchase) -> None:
     row = ctx.db.get(PurchaseRow, report.id)
-    known = None if row is None else (PurchaseStatus(row.status), row.updated_at)
+    known = None if row is None else (wire.PurchaseStatus(row.status), row.updated_at)
     if not is_news(known, report.status, report.updated_at):
         log.info("purchase report is not newer", purchase=report.id, status=report.status.value)
         return
@@ -155,18 +147,18 @@ def _store(ctx: Ctx, report: ReportedPurchase) -> None:
     )
 
 
-def _read(body: bytes) -> ReportedPurchase | None:
+def _read(body: bytes) -> wire.ReportedPurchase | None:
     """Reads numbers as decimals, never as floats. None for an event that is not about a purchase."""
     try:
         parsed = json.loads(body, parse_float=Decimal, parse_constant=_refuse)
-        report = PurchaseReport.model_validate(parsed)
+        report = wire.PurchaseReport.model_validate(parsed)
         if not report.type.startswith(EVENTS):
             log.info("webhook event is not about a purchase", event_type=report.type)
             return None
-        return ReportedPurchase.model_validate(report.data)
+        return wire.ReportedPurchase.model_validate(report.data)
     except ValidationError as error:
         sentence = "The delivery is signed, but is not a purchase report."
-        raise Invalid(sentence, faults=faults_of(error)) from None
+        raise refused(error, sentence=sentence) from None
     except (ValueError, RecursionError):
         raise Invalid("The delivery is signed, but is not JSON.") from None
 
@@ -175,7 +167,7 @@ def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-def _values(report: ReportedPurchase) -> dict[str, object]:
+def _values(report: wire.ReportedPurchase) -> dict[str, object]:
     values = report.model_dump()
     return {**values, "status": report.status.value, **{name: f"{values[name]:f}" for name in AMOUNTS}}
 
@@ -241,7 +233,7 @@ def _parts(header: str) -> tuple[str, str] | None:
 
 
 def is_news(
-    known: tuple[PurchaseStatus, datetime] | None, status: PurchaseStatus, updated_at: datetime
+    known: tuple[wire.PurchaseStatus, datetime] | None, status: wire.PurchaseStatus, updated_at: datetime
 ) -> bool:
     """Whether a report changes what is known: it is newer, and its status may follow."""
     if known is None:

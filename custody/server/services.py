@@ -18,6 +18,7 @@ from custody.server.sign_in.access_tokens import ServiceSignIn
 from custody.server.sign_in.password_hashes import Passwords
 from custody.server.sign_in.providers import Providers
 from custody.server.store import Store
+from custody.server.webhooks.events import WebhookEvents
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Tools:
     # For what is drawn, not secret: coins, places of outputs, lock times.
     rng: RandomSource
     audit: AuditLog
+    events: WebhookEvents
     policies: Policies
     changes: Changes
     lifecycle: Lifecycle

@@ -14,11 +14,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from custody.schemas.keys import MAX_HOST_CHARACTERS, signed_host
-from custody.server.jobs.leases import LEASE
-from custody.server.jobs.workers import JOB_THREADS
-from custody.server.mail.mailer import SENDER
-from custody.server.requests.rates import CALLS_PER_MINUTE, WRITES_PER_MINUTE
+from custody.server.rules.defaults import CALLS_PER_MINUTE, LEASE, WRITES_PER_MINUTE
 from custody.server.store import sqlite_url
 
 if TYPE_CHECKING:
@@ -29,6 +25,8 @@ CREDENTIALS_DIR = "CUSTODY_CREDENTIALS_DIR"
 
 
 def _signable(url: str) -> str:
+    from custody.schemas.keys import MAX_HOST_CHARACTERS, signed_host
+
     if len(signed_host(url)) > MAX_HOST_CHARACTERS:
         raise ValueError(f"devices sign a host of {MAX_HOST_CHARACTERS} characters at most")
     return url
@@ -54,7 +52,7 @@ class Settings(BaseSettings):
     writes_per_minute: Annotated[int, Field(ge=1)] = WRITES_PER_MINUTE
 
     # Jobs that a process with workers does at once, of each kind of work.
-    worker_threads: Annotated[int, Field(ge=1, le=64)] = JOB_THREADS
+    worker_threads: Annotated[int, Field(ge=1, le=64)] = 4
     # How long other processes wait before they take over the work of one that was killed.
     lease_seconds: Annotated[float, Field(ge=1, le=600)] = LEASE.total_seconds()
     # Whether the process that answers requests has workers, too: `custody serve --no-workers`.
@@ -73,7 +71,7 @@ class Settings(BaseSettings):
     smtp_tls: Literal["starttls", "tls", "none"] = "starttls"
     # A private authority for the mail server's certificate, instead of the usual ones.
     smtp_ca_file: Path | None = None
-    mail_from: str = SENDER
+    mail_from: str = "custody@localhost"
     # The address of the console and the API, for links in mails and in the line that a device signs to
     # register; without it mails have no links, and keys are registered from this machine alone.
     public_url: Annotated[str, AfterValidator(_signable)] | None = None

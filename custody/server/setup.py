@@ -101,11 +101,17 @@ def make_operator(services: Services, email: str, *, is_operator: bool) -> int:
         return user.id
 
 
+def require_password(person: NewPerson) -> str | None:
+    """The password, if there is one. Raises Invalid where it is easily guessed."""
+    given = None if person.password is None else person.password.get_secret_value()
+    if given is not None:
+        check_new_password(given, person.email)
+    return given
+
+
 def _hash(services: Services, person: NewPerson) -> str | None:
-    if person.password is None:
-        return None
-    check_new_password(person.password.get_secret_value(), person.email)
-    return services.tools.passwords.hash(person.password.get_secret_value())
+    given = require_password(person)
+    return None if given is None else services.tools.passwords.hash(given)
 
 
 def _place(

@@ -4,14 +4,17 @@ loads half as much.
 
 import secrets
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from custody.server.audit.checkpoints import Checkpoints
 from custody.server.audit.log import AuditLog
-from custody.server.meters import Meters
-from custody.server.rules.ports import Clock, RandomBytes
+from custody.server.rules.ports import UNCOUNTED, Clock, RandomBytes
 from custody.server.secrets import Secrets
 from custody.server.settings import Settings, utc_now
 from custody.server.store import Store
+
+if TYPE_CHECKING:
+    from custody.server.meters import Meters
 
 
 @dataclass(frozen=True)
@@ -26,11 +29,14 @@ class Stored:
 
 
 def open_stored(
-    settings: Settings, clock: Clock = utc_now, random: RandomBytes = secrets.token_bytes
+    settings: Settings,
+    meters: "Meters" = UNCOUNTED,
+    clock: Clock = utc_now,
+    random: RandomBytes = secrets.token_bytes,
 ) -> Stored:
     """Creates the state folder (0700) where it is missing, and brings the database up to date."""
     settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    store = Store.open(settings.database, Meters())
+    store = Store.open(settings.database, meters)
     own = Secrets(settings.secrets_file or settings.state / "secrets.json", random)
     audit = AuditLog(clock, random)
     file = settings.checkpoint_file or settings.state / "audit-checkpoints.jsonl"

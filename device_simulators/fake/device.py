@@ -14,7 +14,7 @@ from device_simulators.faults import Faults
 from device_simulators.panel import Panel, PanelEvent, Prompt, Script, approve_all
 from device_simulators.seed import Seed
 from firmware_bridge.errors import BridgeError, Cancelled, Disconnected, Locked
-from firmware_bridge.makers import maker_of
+from firmware_bridge.makers import MAKERS
 from firmware_bridge.model import Endpoint, Family
 from multisig import (
     Fingerprint,
@@ -189,7 +189,7 @@ class FakeDevice:
 
     @property
     def enrols(self) -> bool:
-        return maker_of(self.endpoint.family).enrols
+        return MAKERS[self.endpoint.family].enrols
 
     @property
     def keeps_vaults(self) -> bool:

@@ -3,6 +3,6 @@
 ``SimulatorDesk`` is what is on the screens; ``serve.serving`` answers for it on loopback.
 """
 
-from device_simulators.page.desk import DeviceScreen, SimulatorDesk, Stand
+from device_simulators.page.desk import DeviceScreen, SimulatorDesk, Stand, Story
 
-__all__ = ["DeviceScreen", "SimulatorDesk", "Stand"]
+__all__ = ["DeviceScreen", "SimulatorDesk", "Stand", "Story"]

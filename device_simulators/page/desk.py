@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from device_simulators.errors import NoSuchPrompt
@@ -58,11 +58,29 @@ class Stand:
 
 
 @dataclass
+class Story:
+    """What the devices are used for: ``step`` of ``steps`` is played, counted from 1, and then ``end``."""
+
+    steps: tuple[tuple[str, str], ...] = ()
+    end: tuple[str, str] = ("", "")
+    step: int = 0
+    log: tuple[str, ...] = ()
+    question: str = ""
+    shown: str = ""
+    answers: tuple[str, ...] = ()
+    number: int = 0
+    links: tuple[str, ...] = ()
+
+
+@dataclass
 class SimulatorDesk:
-    """One loop uses it."""
+    """One loop uses it. ``reply`` gets the story's answers; ``follow`` makes the document of a link."""
 
     title: str
     stands: list[Stand] = field(default_factory=list)
+    story: Story = field(default_factory=Story)
+    reply: Callable[[str], None] | None = None
+    follow: Callable[[str], Awaitable[str]] | None = None
     _revision: int = 0
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -93,23 +111,20 @@ class SimulatorDesk:
             raise NoSuchPrompt("no button of this screen says no")
         await stand.press(number, yes)
 
-    async def views(self) -> AsyncIterator[list[dict[str, Any]]]:
-        """What all devices show, now and after each change. A slow reader gets the last one only."""
+    def answer(self, number: int, words: str) -> None:
+        """Answer question ``number`` of the story. Raises NoSuchPrompt: it is over, or has other answers."""
+        if not self.reply or not number or number != self.story.number or words not in self.story.answers:
+            raise NoSuchPrompt("another question is asked by now")
+        self.reply(words)
+
+    async def views(self) -> AsyncIterator[dict[str, Any]]:
+        """What is shown, now and after each change. A slow reader gets the last one only."""
         while True:
             seen, news = self._revision, self._news
-            yield [_view(stand) for stand in self.stands]
+            devices = [
+                {"title": its.title, "about": its.about, **asdict(its.screen), "left": its.screen.left}
+                for its in self.stands
+            ]
+            yield {"title": self.title, "story": asdict(self.story), "devices": devices}
             if seen == self._revision:
                 await news.wait()
-
-
-def _view(stand: Stand) -> dict[str, Any]:
-    shown = stand.screen
-    return {
-        "title": stand.title,
-        "about": stand.about,
-        "lines": shown.lines,
-        "number": shown.number,
-        "left": shown.left,
-        "right": shown.yes,
-        "ended": shown.ended,
-    }

@@ -39,6 +39,8 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+LINK = "sandbox allow-forms allow-scripts allow-popups allow-popups-to-escape-sandbox; default-src 'none'"
+LINK += "; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 _OF_OUR_OWN = {"same-origin", "none"}
 
 
@@ -90,24 +92,23 @@ def _all(scope: Scope, name: bytes) -> list[str]:
 def _with_headers(send: Send) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
+            given = message.get("headers", [])
             ours = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-            kept = [pair for pair in message.get("headers", []) if pair[0].lower() not in dict(ours)]
-            message = {**message, "headers": [*kept, *ours]}
+            message = {**message, "headers": [*given, *(pair for pair in ours if pair[0] not in dict(given))]}
         await send(message)
 
     return sending
 
 
-# A person has a window or two open; each holds one connection for its stream.
-MAX_STREAMS = 8
 MAX_CONNECTIONS = 32
 # A press is under a hundred bytes.
 MAX_BODY_BYTES = 1_024
 MAX_HEADER_BYTES = 16 * 1024
 BODY_SECONDS = 10.0
 HEARTBEAT_SECONDS = 15.0
-GRACE_SECONDS = 1
-_TYPES = {"index.html": "text/html", "page.js": "text/javascript", "style.css": "text/css"}
+_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
+_FILES = {"press.js": "custody.common.pages"}
+_FILES |= dict.fromkeys(("index.html", "page.js", "style.css"), "device_simulators.page")
 
 
 @contextlib.asynccontextmanager
@@ -135,7 +136,6 @@ async def serving(desk: SimulatorDesk, port: int = 0) -> AsyncIterator[str]:
 class _Page:
     def __init__(self, desk: SimulatorDesk) -> None:
         self._desk = desk
-        self._streams = 0
         self.closing = asyncio.Event()
 
     def app(self) -> Starlette:
@@ -145,20 +145,18 @@ class _Page:
                 Route("/{name:str}", self._file),
                 Route("/live/events", self._events),
                 Route("/live/press", self._press, methods=["POST"]),
+                Route("/link/{number:int}", self._link),
             ]
         )
 
     async def _file(self, request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
-        if name not in _TYPES:
+        if name not in _FILES:
             return PlainTextResponse("There is no such page.", 404)
-        text = resources.files("device_simulators.page").joinpath("static", name).read_text(encoding="utf-8")
-        return Response(text, media_type=_TYPES[name])
+        text = resources.files(_FILES[name]).joinpath("static", name).read_text(encoding="utf-8")
+        return Response(text, media_type=_TYPES[name.partition(".")[2]])
 
     async def _events(self, _request: Request) -> Response:
-        if self._streams >= MAX_STREAMS:
-            return PlainTextResponse(f"{MAX_STREAMS} windows show the devices already.", 503)
-        self._streams += 1
         return StreamingResponse(self._stream(), media_type="text/event-stream")
 
     async def _stream(self) -> AsyncIterator[str]:
@@ -173,14 +171,20 @@ class _Page:
                 )
                 if coming.done():
                     view, coming = coming.result(), None
-                    yield f"data: {json.dumps({'title': self._desk.title, 'devices': view})}\n\n"
+                    yield f"data: {json.dumps(view)}\n\n"
                 else:
                     yield ": here\n\n"
         finally:
-            self._streams -= 1
             for task in (coming, closing):
                 if task is not None:
                     task.cancel()
+
+    async def _link(self, request: Request) -> Response:
+        number, links = request.path_params["number"], self._desk.story.links
+        if self._desk.follow is None or number >= len(links):
+            return PlainTextResponse("There is no such page.", 404)
+        document = await self._desk.follow(links[number])
+        return Response(document, media_type="text/html", headers={"Content-Security-Policy": LINK})
 
     async def _press(self, request: Request) -> Response:
         try:
@@ -188,13 +192,14 @@ class _Page:
                 given = json.loads(await _body(request))
         except (TimeoutError, ValueError):
             given = None
-        match given:
-            case {"device": int(place), "number": int(number), "button": "left" | "right" as button}:
-                pass
-            case _:
-                return PlainTextResponse("That is not a press of a button.", 400)
         try:
-            await self._desk.press(place, number, yes=button == "right")
+            match given:
+                case {"device": int(place), "number": int(number), "button": "left" | "right" as button}:
+                    await self._desk.press(place, number, yes=button == "right")
+                case {"question": int(number), "answer": str(words)}:
+                    self._desk.answer(number, words)
+                case _:
+                    return PlainTextResponse("That is not a press of a button.", 400)
         except NoSuchPrompt as error:
             return PlainTextResponse(f"Nothing was pressed: {error}.", 409)
         return Response(status_code=204)
@@ -222,7 +227,7 @@ def _config(guard: PageGuard) -> uvicorn.Config:
         date_header=False,
         proxy_headers=False,
         limit_concurrency=MAX_CONNECTIONS,
-        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
 

@@ -165,7 +165,7 @@ class VirtualTrezor:
         panel: Panel,
         _network: Network,
         *,
-        label: str = "Virtual Trezor",
+        label: str = "",
         pin: str | None = None,
         passphrase_protection: bool = False,
         always_on_device: bool = False,

@@ -79,7 +79,7 @@ class Features(Message):
     device_id: str = required(6, FieldKind.TEXT)
     pin_protection: bool = required(7, FieldKind.BOOL)
     passphrase_protection: bool | None = optional(8, FieldKind.BOOL)
-    label: str = required(10, FieldKind.TEXT)
+    label: str | None = optional(10, FieldKind.TEXT)
     initialized: bool = required(12, FieldKind.BOOL)
     unlocked: bool = required(16, FieldKind.BOOL)
     firmware_present: bool = required(18, FieldKind.BOOL)

@@ -31,7 +31,7 @@ def features_of(
         bootloader_mode=bootloader,
         device_id=sha256(bytes(fingerprint)).hexdigest()[:24].upper(),
         pin_protection=False,
-        label=label,
+        label=label or None,
         initialized=initialized,
         unlocked=True,
         firmware_present=True,

@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator, TypeAdapter
 
-from firmware_bridge.makers import maker_of
+from firmware_bridge.makers import MAKERS
 from firmware_bridge.makers.versions import FirmwareVersion, Span
 from firmware_bridge.model import Device, Family
 
@@ -64,7 +64,7 @@ class Advisory:
 
 
 def _version(device: Device) -> FirmwareVersion | None:
-    return maker_of(device.family).version(device.firmware)
+    return MAKERS[device.family].version(device.firmware)
 
 
 def firmware_known(device: Device) -> bool:
@@ -100,5 +100,5 @@ def has_anti_exfil(device: Device) -> bool:
     the key ("Dark Skippy", 2024). It counts only where our drivers, with HWI 3.2.0, verify it: the protocols
     of Trezor, Coldcard and Ledger have no message for it. False for unknown firmware.
     """
-    first, version = maker_of(device.family).proves_nonces, _version(device)
+    first, version = MAKERS[device.family].proves_nonces, _version(device)
     return first is not None and version is not None and FirmwareVersion.of(first) <= version

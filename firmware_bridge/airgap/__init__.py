@@ -13,67 +13,31 @@ precise subclasses. Nothing waits for a person, but a card may be slow: from an 
 that take a file or folder in a thread.
 """
 
-from firmware_bridge.airgap.codes import (
-    CodeSeries,
-    PictureFormat,
-    Scanner,
-    draw,
-    file_of,
-    series_of,
-    version_of,
-)
-from firmware_bridge.airgap.handoff import request_bytes, take_signed
-from firmware_bridge.airgap.transfer import (
-    BadTransfer,
-    CardFault,
-    CardProtected,
-    Content,
-    FileNameTaken,
-    FinalTransaction,
-    NoCard,
-    NothingSigned,
-    OtherTransaction,
-    OtherTransfer,
-    Received,
-    TooMuchForCodes,
-    Transfer,
-)
-from firmware_bridge.airgap.vault_files import (
-    EnrolmentForm,
-    enrolment_file,
-    enrolment_text,
-    message_request,
-    parse_signer_keys,
-    signature_of,
-)
-
-__all__ = [
-    "BadTransfer",
-    "CardFault",
-    "CardProtected",
-    "CodeSeries",
-    "Content",
-    "EnrolmentForm",
-    "FileNameTaken",
-    "FinalTransaction",
-    "NoCard",
-    "NothingSigned",
-    "OtherTransaction",
-    "OtherTransfer",
-    "PictureFormat",
-    "Received",
-    "Scanner",
-    "TooMuchForCodes",
-    "Transfer",
-    "draw",
-    "enrolment_file",
-    "enrolment_text",
-    "file_of",
-    "message_request",
-    "parse_signer_keys",
-    "request_bytes",
-    "series_of",
-    "signature_of",
-    "take_signed",
-    "version_of",
-]
+from firmware_bridge.airgap.codes import CodeSeries as CodeSeries
+from firmware_bridge.airgap.codes import PictureFormat as PictureFormat
+from firmware_bridge.airgap.codes import Scanner as Scanner
+from firmware_bridge.airgap.codes import draw as draw
+from firmware_bridge.airgap.codes import file_of as file_of
+from firmware_bridge.airgap.codes import series_of as series_of
+from firmware_bridge.airgap.codes import version_of as version_of
+from firmware_bridge.airgap.handoff import request_bytes as request_bytes
+from firmware_bridge.airgap.handoff import take_signed as take_signed
+from firmware_bridge.airgap.transfer import BadTransfer as BadTransfer
+from firmware_bridge.airgap.transfer import CardFault as CardFault
+from firmware_bridge.airgap.transfer import CardProtected as CardProtected
+from firmware_bridge.airgap.transfer import Content as Content
+from firmware_bridge.airgap.transfer import FileNameTaken as FileNameTaken
+from firmware_bridge.airgap.transfer import FinalTransaction as FinalTransaction
+from firmware_bridge.airgap.transfer import NoCard as NoCard
+from firmware_bridge.airgap.transfer import NothingSigned as NothingSigned
+from firmware_bridge.airgap.transfer import OtherTransaction as OtherTransaction
+from firmware_bridge.airgap.transfer import OtherTransfer as OtherTransfer
+from firmware_bridge.airgap.transfer import Received as Received
+from firmware_bridge.airgap.transfer import TooMuchForCodes as TooMuchForCodes
+from firmware_bridge.airgap.transfer import Transfer as Transfer
+from firmware_bridge.airgap.vault_files import EnrolmentForm as EnrolmentForm
+from firmware_bridge.airgap.vault_files import enrolment_file as enrolment_file
+from firmware_bridge.airgap.vault_files import enrolment_text as enrolment_text
+from firmware_bridge.airgap.vault_files import message_request as message_request
+from firmware_bridge.airgap.vault_files import parse_signer_keys as parse_signer_keys
+from firmware_bridge.airgap.vault_files import signature_of as signature_of

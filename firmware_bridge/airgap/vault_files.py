@@ -5,7 +5,6 @@ devices read.
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Sequence
 from enum import StrEnum, unique
@@ -24,19 +23,18 @@ from multisig import (
     Fingerprint,
     InvalidKey,
     InvalidMessage,
-    InvalidPath,
     KeyOrigin,
     Network,
     OriginKey,
     Vault,
-    WrongNetwork,
     bsms_record,
-    encodings,
     multisig_account_path,
     profile_account_path,
     recover_message_key,
 )
-from multisig.vault import account_of
+from multisig.canonical_json import JsonError, parse_json
+from multisig.keys import plain_form
+from multisig.vault import account_of, require_account
 
 VERSION: Final = "BSMS 1.0"
 # The token of an unencrypted round.
@@ -102,13 +100,6 @@ def signature_of(answer: str) -> bytes:
 
 # A Coldcard's largest export has about 5 kB.
 MAX_FILE: Final = 64 * 1024
-# SLIP-132: Zpub and Vpub are xpub and tpub with a prefix for multisig P2WSH, which the file says as well.
-_P2WSH_VERSIONS: Final = {
-    bytes.fromhex("02aa7ed3"): bytes.fromhex("0488b21e"),
-    bytes.fromhex("02575483"): bytes.fromhex("043587cf"),
-}
-
-
 # One for each account of a device, and one for its profile; a person has a few.
 MAX_EXPORTS: Final = 16
 
@@ -158,10 +149,8 @@ def keys_in(text: str, network: Network) -> tuple[OriginKey, ...]:
         raise BadTransfer(f"This file has more than {MAX_FILE} bytes.")
     keys = _all_keys(_opened(text), network)
     for key in keys:
-        if key.origin.path == profile_account_path(network):
-            key.require_agreement()
-        else:
-            _require_account(key, network)
+        is_own = key.origin.path == profile_account_path(network)
+        require_account(key, network, profile_account_path if is_own else multisig_account_path)
     return keys
 
 
@@ -185,7 +174,7 @@ def _all_keys(text: str, network: Network) -> tuple[OriginKey, ...]:
     match text.lstrip()[:1]:
         case "[":
             lines = filter(None, map(str.strip, text.splitlines()))
-            return tuple(OriginKey.parse(line, network) for line in lines)
+            return tuple(_of_line(line, network) for line in lines)
         case "{":
             loaded = _load(text)
             key = _from_json(loaded, network)
@@ -198,20 +187,17 @@ def _all_keys(text: str, network: Network) -> tuple[OriginKey, ...]:
     raise BadTransfer("This is not a key export of a supported form.")
 
 
-def _load(text: str) -> dict[str, Any]:
+def _of_line(line: str, network: Network) -> OriginKey:
+    origin, bracket, xpub = line.partition("]")
+    path = DerivationPath.parse(origin.partition("/")[2])
+    return OriginKey.parse(origin + bracket + _plain(xpub.strip(), path, network), network)
+
+
+def _load(text: str) -> Any:
     try:
-        # The text begins with a brace: the value is an object.
-        loaded: dict[str, Any] = json.loads(text, object_pairs_hook=_distinct)
-    except (ValueError, RecursionError):
+        return parse_json(text.encode())
+    except JsonError:
         raise BadTransfer("This JSON file is damaged.") from None
-    return loaded
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("a name appears twice, and programs differ in which value they use")
-    return members
 
 
 def _from_json(document: dict[str, Any], network: Network) -> OriginKey:
@@ -237,29 +223,13 @@ def _from_json(document: dict[str, Any], network: Network) -> OriginKey:
 
 def _key(master: str, path: str, xpub: str, network: Network) -> OriginKey:
     origin = KeyOrigin(Fingerprint.from_hex(master), DerivationPath.parse(path))
-    return OriginKey(origin, ExtendedPublicKey.parse(_plain(xpub), network))
+    return OriginKey(origin, ExtendedPublicKey.parse(_plain(xpub, origin.path, network), network))
 
 
-def _plain(xpub: str) -> str:
-    try:
-        data = encodings.decode_base58check(xpub)
-    except encodings.Base58Error:
-        # ExtendedPublicKey.parse says what is wrong.
-        return xpub
-    version = _P2WSH_VERSIONS.get(data[:4])
-    return xpub if version is None else encodings.encode_base58check(version + data[4:])
-
-
-def _require_account(key: OriginKey, network: Network) -> None:
-    path = key.origin.path
-    expected = multisig_account_path(network, account_of(path))
-    if path != expected:
-        if path.indexes[:1] + path.indexes[2:] == expected.indexes[:1] + expected.indexes[2:]:
-            raise WrongNetwork(f"The path {path} is for another network than {network}.")
-        raise InvalidPath(f"The key is at {path}; a vault in native segwit needs one at {expected}.")
-    if not any(bytes(key.fingerprint)):
-        raise InvalidKey("The fingerprint 00000000 names no device.")
-    key.require_agreement()
+def _plain(xpub: str, path: DerivationPath, network: Network) -> str:
+    """Coldcard, SeedSigner and Krux write the prefix of SLIP-132 that goes with the path."""
+    forms = ("zpub", "vpub") if path == profile_account_path(network) else ("Zpub", "Vpub")
+    return plain_form(xpub, *forms)
 
 
 @unique

@@ -1,26 +1,13 @@
-"""What the drivers share: named operations, outcomes for every exception, and policies as HWI's objects."""
+"""What the drivers share: named operations, and outcomes for every exception."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
-
-from hwilib.common import Chain
-from hwilib.descriptor import PubkeyProvider, parse_descriptor
-from hwilib.errors import HWWError
-from hwilib.psbt import PSBT
+from collections.abc import Mapping
+from typing import Any
 
 from firmware_bridge import operations
 from firmware_bridge.errors import BridgeError, Unsupported, WrongDevice, from_worker
 from firmware_bridge.faults import ReportedFault, outcome
 from firmware_bridge.model import Family
-from firmware_bridge.protocol import DriverHost
 from multisig import Network, OriginKey
-
-_CHAINS: Final = {
-    Network.MAINNET: Chain.MAIN,
-    Network.TESTNET4: Chain.TESTNET4,
-    Network.SIGNET: Chain.SIGNET,
-    Network.REGTEST: Chain.REGTEST,
-}
 
 
 class OpenDevice:
@@ -29,6 +16,8 @@ class OpenDevice:
     """
 
     family: Family
+    _link: Any
+    """What is closed with the device."""
 
     def call(self, op: str, args: Mapping[str, Any]) -> Any:
         """:raises BridgeError: the outcome of any exception."""
@@ -54,52 +43,7 @@ class OpenDevice:
         """Most devices cannot cancel; the bridge then kills the worker."""
 
     def close(self) -> None:
-        raise NotImplementedError
-
-
-class HwiDevice(OpenDevice):
-    """A device whose keys and signatures come from HWI's own client."""
-
-    _hwi: Any
-    _caller: DriverHost
-
-    def wake(self) -> None:
-        """Prepare for an operation, without asking the person."""
-        raise NotImplementedError
-
-    def require_known(self, policy: operations.PolicyText) -> None:
-        """:raises BridgeError: the device would sign without knowing the vault."""
-
-    def fingerprint(self) -> str:
-        self.wake()
-        return str(self._hwi.get_master_fingerprint().hex())
-
-    def xpubs(self, request: operations.Xpubs) -> operations.Keys:
-        fingerprint = self.fingerprint()
-        xpubs = (self._hwi.get_pubkey_at_path(path).to_string() for path in request.paths)
-        return operations.Keys(fingerprint, tuple(xpubs))
-
-    def sign(self, request: operations.Sign) -> str:
-        self.wake()
-        self.require_known(request.policy)
-        self._caller.tell(*operations.CONFIRM_TRANSACTION)
-        return str(self._hwi.sign_tx(parse_psbt(request.psbt)).serialize())
-
-    def sign_message(self, request: operations.SignMessage) -> str:
-        self.wake()
-        self._caller.tell(*operations.CONFIRM_MESSAGE)
-        return str(self._hwi.sign_message(request.text, request.path))
-
-
-def chain_of(network: Network) -> Chain:
-    return _CHAINS[network]
-
-
-def parse_psbt(text: str) -> PSBT:
-    """A new HWI PSBT from base64, because `sign_tx` changes its argument."""
-    psbt = PSBT()
-    psbt.deserialize(text)
-    return psbt
+        self._link.close()
 
 
 def failure(family: Family, error: BaseException) -> BridgeError:
@@ -117,7 +61,7 @@ def describe(error: BaseException) -> ReportedFault:
     """The exception and the causes that HWI wrapped, as plain values."""
     chain = _chain(error)
     statuses = (status for link in chain if (status := _status(link)) is not None)
-    codes = (link.get_code() for link in reversed(chain) if isinstance(link, HWWError))
+    codes = (link.get_code() for link in reversed(chain) if _is_hwi(link))
     return ReportedFault(
         kinds=tuple(kind.__name__ for link in chain for kind in type(link).__mro__),
         text=_text(error),
@@ -126,17 +70,22 @@ def describe(error: BaseException) -> ReportedFault:
     )
 
 
-def _chain(error: BaseException) -> list[BaseException]:
+def _is_hwi(error: BaseException) -> bool:
+    """Known by its name: not every family's library is HWI's."""
+    return any(kind.__name__ == "HWWError" for kind in type(error).__mro__)
+
+
+def _chain(error: BaseException) -> list[Any]:
     """The exception and what HWI wrapped in it, innermost first."""
-    links: list[BaseException] = [error]
-    while isinstance(links[0], HWWError) and links[0].__context__ is not None:
+    links: list[Any] = [error]
+    while _is_hwi(links[0]) and links[0].__context__ is not None:
         links.insert(0, links[0].__context__)
     return links
 
 
 def _status(error: BaseException) -> int | None:
     """Ledger's status word (`sw`, or hexadecimal in the first argument), Trezor's failure type (`code`)."""
-    if isinstance(error, HWWError):
+    if _is_hwi(error):
         return None
     for name in ("sw", "code"):
         value = getattr(error, name, None)
@@ -151,8 +100,8 @@ def _status(error: BaseException) -> int | None:
     return None
 
 
-def _text(error: BaseException) -> str:
-    if isinstance(error, HWWError):
+def _text(error: Any) -> str:
+    if _is_hwi(error):
         return str(error.get_msg())
     message = getattr(error, "message", None)
     if isinstance(message, str) and message:
@@ -169,20 +118,6 @@ def apostrophes(path: str) -> str:
     return path.replace("h", "'")
 
 
-def keys(policy: operations.PolicyText) -> list[PubkeyProvider]:
-    """Each key of the policy with its origin, in the order of its descriptor.
-
-    HWI parses whole descriptors alike in every release, and a lone key with other arguments after 3.2.0.
-    """
-    return [parse_descriptor(f"wpkh({key})").pubkeys[0] for key in policy.keys]
-
-
-def key_path(policy: operations.PolicyText, chain: int, index: int) -> str:
-    """From the master key to the key of a profile's address."""
-    (key,) = keys(policy)
-    return f"{key.origin.get_derivation_path()}/{chain}/{index}"
-
-
 def cosigner_keys(
     policy: operations.PolicyText, fingerprint: str, network: Network
 ) -> tuple[tuple[OriginKey, ...], OriginKey]:
@@ -195,14 +130,3 @@ def cosigner_keys(
     if own is None:
         raise WrongDevice(detail=f"the device ({fingerprint}) is not a signer here")
     return keys, own
-
-
-def same_quorum(
-    policy: operations.PolicyText, threshold: int, signers: Sequence[tuple[bytes, Sequence[int], str]]
-) -> bool:
-    """Whether a device's record is the policy: threshold, and (fingerprint, path, extended key) of each
-    cosigner in any order.
-    """
-    ours = {(key.origin.fingerprint, tuple(key.origin.path), key.pubkey) for key in keys(policy)}
-    theirs = [(bytes(fingerprint), tuple(path), xpub) for fingerprint, path, xpub in signers]
-    return threshold == policy.threshold and len(theirs) == len(ours) and set(theirs) == ours

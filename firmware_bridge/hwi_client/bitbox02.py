@@ -28,8 +28,9 @@ from hwilib.hwwclient import HardwareWalletClient
 
 from firmware_bridge import operations
 from firmware_bridge.errors import BridgeError, Busy, Locked, NotEnrolled, Uninitialised, Unsupported
-from firmware_bridge.hwi_client import base
-from firmware_bridge.hwi_client.base import HwiDevice, chain_of, obstructed
+from firmware_bridge.hwi_client import hwi
+from firmware_bridge.hwi_client.base import obstructed
+from firmware_bridge.hwi_client.hwi import HwiDevice, chain_of
 from firmware_bridge.makers.bitbox02 import MAKER
 from firmware_bridge.makers.maker import NOT_KNOWN_TO_HWI
 from firmware_bridge.makers.versions import FirmwareVersion
@@ -169,7 +170,7 @@ class _Hwi(Bitbox02Client):  # type: ignore[misc]  # HWI is untyped
 
     def quorum(self, policy: operations.PolicyText) -> Any:
         """The vault as the device expects it."""
-        origins = {key.extkey.serialize(): key.origin for key in base.keys(policy)}
+        origins = {key.extkey.serialize(): key.origin for key in hwi.keys(policy)}
         kind = btc.BTCScriptConfig.Multisig.P2WSH
         _own, config = self._multisig_scriptconfig(policy.threshold, origins, kind)
         return config
@@ -205,7 +206,7 @@ class BitBox02Device(HwiDevice):
     def __init__(
         self, transport: _Transport, network: Network, caller: DriverHost, session: str | None
     ) -> None:
-        self._transport = transport
+        self._transport = self._link = transport
         self._pairing = _Pairing(session, caller)
         self._hwi = _Hwi(transport, network, self._pairing)
         self._caller = caller
@@ -216,9 +217,6 @@ class BitBox02Device(HwiDevice):
     def cancel(self) -> None:
         """Sent instead of the next poll, a few times a second."""
         self._transport.give_up.set()
-
-    def close(self) -> None:
-        self._transport.close()
 
     def probe(self) -> operations.Probed:
         """Without anything on the screen: no password entry, no pairing code."""
@@ -276,7 +274,7 @@ class BitBox02Device(HwiDevice):
         self._caller.tell(*operations.CONFIRM_ADDRESS)
         if policy.is_vault:
             return str(self._hwi.vault_address(self._hwi.quorum(policy), chain, index))
-        path = base.key_path(policy, chain, index)
+        path = hwi.key_path(policy, chain, index)
         return str(self._hwi.display_singlesig_address(path, AddressType.WIT))
 
 

@@ -28,8 +28,9 @@ from firmware_bridge.errors import (
     Unsupported,
     WrongApp,
 )
-from firmware_bridge.hwi_client import base
-from firmware_bridge.hwi_client.base import HwiDevice, chain_of, obstructed, parse_psbt
+from firmware_bridge.hwi_client import hwi
+from firmware_bridge.hwi_client.base import obstructed
+from firmware_bridge.hwi_client.hwi import HwiDevice, chain_of, parse_psbt
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.protocol import DriverHost, WorkerCall, receive_exactly
 from multisig import Network
@@ -81,6 +82,9 @@ class _Interface(JadeInterface):  # type: ignore[misc]  # HWI is untyped
     def read_cbor_message(self) -> Any:
         while (message := super().read_cbor_message())["id"] not in self._asked:
             pass
+        # HWI's library calls the server that any answer names.
+        if isinstance(result := message.get("result"), Mapping) and "http_request" in result:
+            raise Locked(detail=_UNLOCK)
         return message
 
 
@@ -108,12 +112,9 @@ class JadeDevice(HwiDevice):
     family = Family.JADE
 
     def __init__(self, hwi: _Hwi, network: Network, caller: DriverHost) -> None:
-        self._hwi = hwi
+        self._hwi = self._link = hwi
         self._network = network
         self._caller = caller
-
-    def close(self) -> None:
-        self._hwi.close()
 
     def probe(self) -> operations.Probed:
         if (busy := self._busy()) is not None:
@@ -159,7 +160,7 @@ class JadeDevice(HwiDevice):
             raise busy
         if (obstacle := self._obstacle(self._hwi.jade.get_version_info())) is not None:
             raise obstacle
-        if not self._hwi.jade.auth_user(self._hwi.network, http_request_fn=_no_http):
+        if not self._hwi.jade.auth_user(self._hwi.network):
             raise Locked(detail=_UNLOCK)
 
     def unlock(self) -> operations.Unlocked:
@@ -196,7 +197,7 @@ class JadeDevice(HwiDevice):
         policy, chain, index = request.policy, request.chain, request.index
         if not policy.is_vault:
             self._caller.tell(*operations.CONFIRM_ADDRESS)
-            path = base.key_path(policy, chain, index)
+            path = hwi.key_path(policy, chain, index)
             return str(self._hwi.display_singlesig_address(path, AddressType.WIT))
         name = self._registered_name(policy)
         self._caller.tell(*operations.CONFIRM_ADDRESS)
@@ -230,8 +231,9 @@ class JadeDevice(HwiDevice):
         signers = registered["signers"]
         if any(signer["path"] for signer in signers):
             return False
-        cosigners = [(signer["fingerprint"], signer["derivation"], signer["xpub"]) for signer in signers]
-        return base.same_quorum(policy, registered["threshold"], cosigners)
+        theirs = {(bytes(one["fingerprint"]), tuple(one["derivation"]), one["xpub"]) for one in signers}
+        ours = {(key.origin.fingerprint, tuple(key.origin.path), key.pubkey) for key in hwi.keys(policy)}
+        return registered["threshold"] == policy.threshold and len(signers) == len(ours) and theirs == ours
 
 
 def open_device(endpoint: Endpoint, network: Network, caller: DriverHost, request: WorkerCall) -> JadeDevice:  # noqa: ARG001 - a new connection starts afresh; late answers are dropped
@@ -244,10 +246,6 @@ def open_device(endpoint: Endpoint, network: Network, caller: DriverHost, reques
     api = JadeAPI(_Interface(wire))
     api.connect()
     return JadeDevice(_Hwi(api, network), network, caller)
-
-
-def _no_http(_request: object) -> Any:
-    raise Locked(detail=_UNLOCK)
 
 
 def _version(info: Mapping[str, Any]) -> tuple[int, ...]:
@@ -263,5 +261,5 @@ def _signers(policy: operations.PolicyText) -> list[dict[str, Any]]:
             "xpub": key.pubkey,
             "path": [],
         }
-        for key in base.keys(policy)
+        for key in hwi.keys(policy)
     ]

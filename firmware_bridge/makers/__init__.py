@@ -9,20 +9,10 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Final
 
-from firmware_bridge.makers.maker import DataScreen, Maker
+from firmware_bridge.makers.maker import DataScreen as DataScreen
+from firmware_bridge.makers.maker import Maker as Maker
 from firmware_bridge.makers.versions import MAIN, FirmwareVersion
 from firmware_bridge.model import Family
-
-__all__ = [
-    "MAKERS",
-    "DataScreen",
-    "Maker",
-    "data_screen",
-    "maker_of",
-    "may_sign_proof",
-    "signing_devices",
-    "why_no_proof",
-]
 
 # The module of each family's name has its facts.
 MAKERS: Final[Mapping[str, Maker]] = MappingProxyType(
@@ -30,19 +20,15 @@ MAKERS: Final[Mapping[str, Maker]] = MappingProxyType(
 )
 
 
-def maker_of(family: Family) -> Maker:
-    return MAKERS[family]
-
-
 def data_screen(family: Family, model: str, firmware: str | None) -> DataScreen | None:
     """How much of a data output this device shows; None if it is not known for this model and version."""
-    maker = maker_of(family)
+    maker = MAKERS[family]
     return maker.known(maker.data_screens, model, firmware)
 
 
 def why_no_proof(family: Family, model: str, firmware: str | None, *, coins: int) -> str:
     """Why this device cannot sign a proof (BIP-322) with this many coins, in words; empty if it can."""
-    maker = maker_of(family)
+    maker = MAKERS[family]
     known = maker.known(maker.proofs, model, firmware)
     if known is None:
         return "it is not known whether it signs messages of a vault (BIP-322), so it is not asked"

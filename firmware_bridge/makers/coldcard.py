@@ -101,6 +101,7 @@ MAKER: Final = Maker(
         first=("Sent in all", "Network fee"),
         to_itself=("Moved within the wallet", "Network fee"),
         proof=("Message", "Coins", "Address"),
+        message=("this text", "the path of your key", "its address"),
         change=True,
         idle_locktime="Locktime has no effect!",
     ),

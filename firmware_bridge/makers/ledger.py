@@ -130,6 +130,7 @@ MAKER: Final = Maker(
         to_itself=("Nothing",),
         last=("Network fee",),
         proof=("Nothing", "To OP_RETURN", "No fee"),
+        message=("the path of your key", "this text"),
         before_data="0x",
     ),
     data_screens=(

@@ -69,8 +69,9 @@ class Style:
     in groups (Trezor One 1.14.2; a line that is too long for its screen is cut). `apart`: each output has a
     screen of its own, and so have the figures of `last`. `first`, `last`: what stands before and after the
     outputs, by the names in `firmware_bridge.screens`; `to_itself`: the same before a payment that leaves
-    nothing; `proof`: of a message, empty if they sign none. `idle_locktime`: what they say of a lock time
-    without effect; empty if they show no lock time at all.
+    nothing; `proof`: of a vault's message, empty if they sign none; `message`: what they show of one that a
+    key signs, in our words. `idle_locktime`: what they say of a lock time without effect; empty if they show
+    no lock time at all.
     """
 
     unit: str
@@ -80,6 +81,7 @@ class Style:
     to_itself: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
     proof: tuple[str, ...] = ()
+    message: tuple[str, ...] = ()
     change: bool = False
     amount_of_data: bool = True
     before_data: str = ""

@@ -1,4 +1,4 @@
-"""Trezor: One, Model T, and the Safe models that HWI drives."""
+"""Trezor: One, Model T, and the Safe models but the 7."""
 
 from dataclasses import replace
 from functools import partial
@@ -21,15 +21,14 @@ from multisig.secp256k1 import is_x_only_public_key
 
 
 def takes(script: bytes) -> bool:
-    """Scripts that HWI can express to a Trezor, and that someone can spend.
+    """Scripts that Trezor's messages can express, and that someone can spend.
 
-    HWI removes two bytes of a script that starts with OP_RETURN and sends the rest as its data. For two
-    pushes, or a push that is not minimal, the device makes another script: the person approves it, and the
-    signature does not verify (S10). A taproot output whose key is not on the curve cannot be spent (BIP-341);
-    a Trezor One fails at it ("Failed to compile output").
+    Of an OP_RETURN output a message has the data alone, and the device makes one minimal push of it: of
+    another script the person would approve one that is not signed (S10). A taproot output whose key is not on
+    the curve cannot be spent (BIP-341); a Trezor One fails at it ("Failed to compile output").
     """
     match classify(script):
-        case ScriptKind.UNKNOWN:
+        case ScriptKind.UNKNOWN | ScriptKind.P2A:
             return False
         case ScriptKind.OP_RETURN:
             return parse_op_return(script) is not None
@@ -57,7 +56,7 @@ MAKER: Final = Maker(
             "Trezor Safe 7",
             None,
             names=("Trezor Safe 7",),
-            reason="HWI cannot speak the protocol of this model (THP).",
+            reason="This program does not speak the protocol of this model (THP).",
         ),
         _firmware("Trezor Safe 5", "webusb", names=("Trezor Safe 5",)),
         _firmware("Trezor Safe 3", "webusb", names=("Trezor Safe 3",)),
@@ -75,8 +74,7 @@ MAKER: Final = Maker(
         "Trezor Safe": _LIMITS,
         "": replace(_LIMITS, inputs=512, previous_output=520, previous_input=1650),
     },
-    # FailureType in the vendor's messages-common.proto; 15 and up are newer than HWI's copy. 17: it speaks
-    # THP only.
+    # FailureType in the vendor's messages-common.proto. 17: it speaks THP only.
     statuses={
         4: errors.RefusedByPerson,
         5: errors.Locked,
@@ -89,15 +87,8 @@ MAKER: Final = Maker(
         19: errors.Busy,
     },
     phrases=(
-        ("cannot sign external inputs", errors.WrongDevice),
-        ("unsupported trezor model", errors.Unsupported),
-        ("unsupported device", errors.Unsupported),
-        ("firmware is out of date", errors.Unsupported),
-        ("could not find device by path", errors.Disconnected),
-        ("device is busy", errors.Busy),
-        ("used by another application", errors.Busy),
         ("open failed", errors.NoPermission),
-        # HWI's text about missing udev rules.
+        # The library's text about missing udev rules.
         ("cannot open device", errors.NoPermission),
         ("unexpected chunk size", errors.DeviceFault),
         # The request is at fault, not the device.
@@ -109,6 +100,7 @@ MAKER: Final = Maker(
         trimmed=True,
         apart=True,
         last=("Total", "Fee in it"),
+        message=("a warning about the path", "an address of your key", "this text"),
         amount_of_data=False,
         idle_locktime="Locktime is set but will have no effect.",
         grouped=True,

@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
-from firmware_bridge.makers import maker_of
+from firmware_bridge.makers import MAKERS
 from firmware_bridge.model import Endpoint, Listing, Sighting
 
 Address = IPv4Address | IPv6Address
@@ -33,7 +33,7 @@ def endpoint_listing(endpoints: Sequence[Endpoint]) -> Listing:
     async def look(in_use: Collection[Endpoint]) -> Sequence[Sighting]:
         there = await asyncio.gather(*(_is_there(endpoint, endpoint in in_use) for endpoint in endpoints))
         return [
-            Sighting(endpoint, f"{maker_of(endpoint.family).name} (emulator)")
+            Sighting(endpoint, MAKERS[endpoint.family].name)
             for endpoint, is_there in zip(endpoints, there, strict=True)
             if is_there
         ]

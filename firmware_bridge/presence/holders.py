@@ -190,7 +190,7 @@ def turns_in(folder: Path, name: str) -> Turn:
         import fcntl
 
         place = folder / hashlib.sha256(str(endpoint).encode()).hexdigest()[:32]
-        with place.open("a+b") as file:
+        with os.fdopen(os.open(place, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "a+b") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Files from a card: a cosigner's key in four forms, and the forms in which a PSBT is carried."""
+"""Files from a card or another program: a cosigner's key, a vault, and a PSBT, in each form that is read."""
 
 import base64
 import json
@@ -17,10 +17,12 @@ from multisig import (
     message_hash,
     multisig_account_path,
     profile_account_path,
+    read_vault_file,
     secp256k1,
 )
 from multisig.vault import account_of
 from tests.support.airgap import slip132
+from tests.support.coordinators import WRITTEN
 from tests.support.wallets import ALICE, BOB, CAROL, make_spend, make_vault
 
 NETWORK = Network.REGTEST
@@ -31,6 +33,7 @@ def check(data: bytes) -> None:
     _check_carried(data)
     text = data.decode("utf-8", "replace")
     for network in (NETWORK, Network.MAINNET):
+        _check_vault(text, network)
         try:
             keys = keys_in(text, network)
         except (BridgeError, MultisigError) as error:
@@ -38,6 +41,17 @@ def check(data: bytes) -> None:
         else:
             for key in keys:
                 _require_usable(key, network)
+
+
+def _check_vault(text: str, network: Network) -> None:
+    try:
+        read = read_vault_file(text, network)
+    except MultisigError as error:
+        require(bool(str(error)) and bool(error.hint), "an error says nothing")
+        return
+    require(
+        read_vault_file(read.vault.descriptor, network).vault == read.vault, "another vault when read again"
+    )
 
 
 def _check_carried(data: bytes) -> None:
@@ -74,6 +88,7 @@ def seeds() -> Iterator[bytes]:
     ]
     for export in exports:
         yield json.dumps(export).encode()
+    yield from (write(make_vault()).encode() for write in WRITTEN.values())
     yield str(key).encode()
     yield str(ALICE.vault_key(Network.MAINNET, account=3)).encode()
     yield _key_record(key).encode()

@@ -162,7 +162,7 @@ async def _use(client: AsyncDaemonClient, daemon: Daemon) -> None:
         for line in await _try(client.proposals(ended=True)) or ():
             shown = await _try(client.proposal(line.psbt_id))
             if shown is not None and shown.psbt_id != "p-1":
-                await _try(client.reject(line.psbt_id, "no"))
+                await _try(client.decline(line.psbt_id, "no"))
             elif shown is not None:
                 await _try(client.approve(line.psbt_id, shown.digest, shown.to_acknowledge))
         await asyncio.sleep(0.01 if len(daemon.feed.since(0)) > asked else 0.002)

@@ -5,36 +5,21 @@ has one output, with the script of the address. `to_sign` spends that output, an
 coins.
 """
 
-from multisig.bip322.messages import (
-    MAX_MESSAGE_BYTES,
-    MAX_SHOWN_CHARACTERS,
-    ProofSignature,
-    Variant,
-    require_showable,
-    signed_message_hash,
-    to_sign,
-    to_spend,
-)
-from multisig.bip322.proof_psbts import MAX_COINS, build_proof, finalise_proof, inspect_proof, is_proof
-from multisig.bip322.verifying import Consensus, NamedCoin, ProofState, ProofVerdict, verify_message
-
-__all__ = [
-    "MAX_COINS",
-    "MAX_MESSAGE_BYTES",
-    "MAX_SHOWN_CHARACTERS",
-    "Consensus",
-    "NamedCoin",
-    "ProofSignature",
-    "ProofState",
-    "ProofVerdict",
-    "Variant",
-    "build_proof",
-    "finalise_proof",
-    "inspect_proof",
-    "is_proof",
-    "require_showable",
-    "signed_message_hash",
-    "to_sign",
-    "to_spend",
-    "verify_message",
-]
+from multisig.bip322.messages import MAX_MESSAGE_BYTES as MAX_MESSAGE_BYTES
+from multisig.bip322.messages import MAX_SHOWN_CHARACTERS as MAX_SHOWN_CHARACTERS
+from multisig.bip322.messages import ProofSignature as ProofSignature
+from multisig.bip322.messages import Variant as Variant
+from multisig.bip322.messages import require_showable as require_showable
+from multisig.bip322.messages import signed_message_hash as signed_message_hash
+from multisig.bip322.messages import to_sign as to_sign
+from multisig.bip322.messages import to_spend as to_spend
+from multisig.bip322.proof_psbts import MAX_COINS as MAX_COINS
+from multisig.bip322.proof_psbts import build_proof as build_proof
+from multisig.bip322.proof_psbts import finalise_proof as finalise_proof
+from multisig.bip322.proof_psbts import inspect_proof as inspect_proof
+from multisig.bip322.proof_psbts import is_proof as is_proof
+from multisig.bip322.verifying import Consensus as Consensus
+from multisig.bip322.verifying import NamedCoin as NamedCoin
+from multisig.bip322.verifying import ProofState as ProofState
+from multisig.bip322.verifying import ProofVerdict as ProofVerdict
+from multisig.bip322.verifying import verify_message as verify_message

@@ -14,11 +14,12 @@ from typing import Final
 from multisig.errors import InvalidMessage, InvalidPsbt, InvalidTransaction, PsbtTooLarge
 from multisig.hashes import sha256
 from multisig.psbt import Psbt
-from multisig.psbt.fields import MAX_BYTES, MAX_WITNESS_ITEMS
+from multisig.psbt.codec import read_witness_stack
+from multisig.psbt.fields import MAX_BYTES
 from multisig.shown import ByMember
 from multisig.transaction import MAX_UINT32, OutPoint, Transaction, TxIn, TxOut
 from multisig.units import Sats
-from multisig.wire import Reader, WireError, compact_size, with_length
+from multisig.wire import WireError, with_count
 
 # "A few kilobytes" (BIP-322, "PSBT creator"); a longer message should be committed to by its hash.
 MAX_MESSAGE_BYTES: Final = 4096
@@ -137,8 +138,7 @@ class ProofSignature(ByMember):
     def __str__(self) -> str:
         match self.content:
             case tuple():
-                items = [with_length(item) for item in self.content]
-                raw = compact_size(len(items)) + b"".join(items)
+                raw = with_count(self.content)
             case Transaction():
                 raw = self.content.serialize()
             case Psbt():
@@ -182,10 +182,4 @@ def _content(variant: Variant, raw: bytes) -> tuple[bytes, ...] | Transaction | 
                 raise WireError(f"it has more than {_MAX_FULL_BYTES} bytes")
             return Transaction.parse(raw)
         case Variant.SIMPLE:
-            reader = Reader(raw)
-            count = reader.count(1)
-            if count > MAX_WITNESS_ITEMS:
-                raise WireError(f"it has more than {MAX_WITNESS_ITEMS} items")
-            stack = tuple(reader.sized() for _ in range(count))
-            reader.finish()
-            return stack
+            return read_witness_stack(raw)

@@ -5,11 +5,8 @@ Every input carries its previous transaction and its output, as in a payment; th
 `to_spend`.
 """
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from multisig.bip322.messages import (
     ProofSignature,
@@ -25,9 +22,9 @@ from multisig.errors import InvalidMessage, InvalidPsbt
 from multisig.inspection import Finding, FindingCode, Inspection
 from multisig.inspection.inputs_and_outputs import inspect_inputs
 from multisig.inspection.model import ProofOfControl, ProvenCoin, found
-from multisig.inspection.transaction import inspect_keys
+from multisig.inspection.transaction import digest_of, inspect_keys
 from multisig.network import Network
-from multisig.proofs import Prover, Unproven, policy_keys, policy_threshold, proven_output
+from multisig.proofs import Prover, Unproven, policy_keys, proven_output
 from multisig.psbt import Psbt, PsbtInput, PsbtOutput
 from multisig.signatures import ProvenSpend
 from multisig.transaction import OutPoint, Transaction
@@ -105,6 +102,8 @@ def inspect_proof(psbt: Psbt, policy: Policy, *, network: Network) -> Inspection
     message, wrong = _message(psbt)
     findings = (*ins.findings, *inspect_keys(psbt, policy, network), *wrong, *_form(psbt, message))
     proof = ProofOfControl(message, *_coins(psbt, prover))
+    coins = [(str(coin.outpoint), coin.amount, coin.address) for coin in proof.coins]
+    shown = [[proof.message, proof.address], coins]
     return Inspection(
         network=network,
         txid=psbt.tx.txid,
@@ -117,11 +116,12 @@ def inspect_proof(psbt: Psbt, policy: Policy, *, network: Network) -> Inspection
         fee=Sats(0),
         fee_rate=FeeRate(0),
         vsize=0,
+        version=psbt.tx.version,
         locktime=psbt.tx.locktime,
         locktime_holds=psbt.tx.locktime_holds,
         signals_rbf=False,
         findings=findings,
-        digest=_digest(psbt, policy, network, proof, findings),
+        digest=digest_of("multisig-proof-v1", psbt, policy, network, shown, findings),
         proof=proof,
     )
 
@@ -161,18 +161,3 @@ def _form(psbt: Psbt, message: str) -> tuple[Finding, ...]:
             return ()
     sentence = "The transaction is not the one that stands for this message: it could be a payment."
     return (found(FindingCode.NOT_A_PROOF, sentence),)
-
-
-def _digest(
-    psbt: Psbt, policy: Policy, network: Network, proof: ProofOfControl, findings: tuple[Finding, ...]
-) -> str:
-    shown: list[Any] = [
-        "multisig-proof-v1",
-        psbt.tx.serialize(include_witness=False).hex(),
-        [network, policy_threshold(policy), *(str(key) for key in policy_keys(policy))],
-        [proof.message, proof.address],
-        [(str(coin.outpoint), coin.amount, coin.address) for coin in proof.coins],
-        [(item.code, item.subject, item.sentence) for item in findings],
-    ]
-    text = json.dumps(shown, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -4,47 +4,29 @@
 severity REFUSE makes `Inspection.ok` false.
 """
 
-import hashlib
-import json
 from dataclasses import fields
 from typing import Any
 
 from multisig.builder import estimate_vsize
 from multisig.inspection.inputs_and_outputs import InputsSeen, OutputsSeen, inspect_inputs, inspect_outputs
-from multisig.inspection.model import (
-    Finding,
-    FindingCode,
-    InspectedInput,
-    Inspection,
-    OpReturn,
-    Payment,
-    ProofOfControl,
-    ProvenChange,
-    ProvenCoin,
-    Severity,
-)
-from multisig.inspection.transaction import FeeLimits, Totals, inspect_transaction, signals_rbf
+from multisig.inspection.model import Finding as Finding
+from multisig.inspection.model import FindingCode as FindingCode
+from multisig.inspection.model import InspectedInput as InspectedInput
+from multisig.inspection.model import Inspection as Inspection
+from multisig.inspection.model import OpReturn as OpReturn
+from multisig.inspection.model import Payment as Payment
+from multisig.inspection.model import ProofOfControl as ProofOfControl
+from multisig.inspection.model import ProvenChange as ProvenChange
+from multisig.inspection.model import ProvenCoin as ProvenCoin
+from multisig.inspection.model import Severity as Severity
+from multisig.inspection.transaction import FeeLimits as FeeLimits
+from multisig.inspection.transaction import Totals, digest_of, inspect_transaction, signals_rbf
 from multisig.network import Network
-from multisig.proofs import Prover, policy_keys, policy_threshold
+from multisig.proofs import Prover
 from multisig.psbt import Psbt
 from multisig.tokens.payload import Payload
 from multisig.units import Sats
 from multisig.vault import Policy
-
-__all__ = [
-    "FeeLimits",
-    "Finding",
-    "FindingCode",
-    "InspectedInput",
-    "Inspection",
-    "OpReturn",
-    "Payment",
-    "ProofOfControl",
-    "ProvenChange",
-    "ProvenCoin",
-    "Severity",
-    "inspect",
-]
 
 _DEFAULT_LIMITS = FeeLimits()
 
@@ -57,6 +39,7 @@ def inspect(
     ins, outs = inspect_inputs(psbt, prover), inspect_outputs(psbt, prover)
     totals = _totals(psbt, policy, ins)
     findings = (*ins.findings, *outs.findings, *inspect_transaction(psbt, policy, network, totals, limits))
+    shown = _shown(ins, outs, totals)
     return Inspection(
         network=network,
         txid=psbt.tx.txid,
@@ -69,11 +52,12 @@ def inspect(
         fee=totals.fee,
         fee_rate=totals.fee_rate,
         vsize=totals.vsize,
+        version=psbt.tx.version,
         locktime=psbt.tx.locktime,
         locktime_holds=psbt.tx.locktime_holds,
         signals_rbf=signals_rbf(psbt),
         findings=findings,
-        digest=_digest(psbt, policy, network, ins, outs, totals, findings),
+        digest=digest_of("multisig-inspection-v1", psbt, policy, network, shown, findings),
     )
 
 
@@ -86,29 +70,15 @@ def _totals(psbt: Psbt, policy: Policy, ins: InputsSeen) -> Totals:
     )
 
 
-def _digest(
-    psbt: Psbt,
-    policy: Policy,
-    network: Network,
-    ins: InputsSeen,
-    outs: OutputsSeen,
-    totals: Totals,
-    findings: tuple[Finding, ...],
-) -> str:
-    # The digest leaves out who has signed so far: another signer's signature must not undo an approval.
-    shown: list[Any] = [
-        "multisig-inspection-v1",
-        psbt.tx.serialize(include_witness=False).hex(),
-        [network, policy_threshold(policy), *(str(key) for key in policy_keys(policy))],
+def _shown(ins: InputsSeen, outs: OutputsSeen, totals: Totals) -> list[Any]:
+    # Without who has signed so far: another signer's signature must not undo an approval.
+    return [
         [(item.amount, item.chain, item.address_index) for item in ins.inputs],
         [(item.output_index, item.address) for item in outs.payments],
         [(item.output_index, item.chain, item.index) for item in outs.change],
         [(item.output_index, item.data.hex(), *_meaning(item.token)) for item in outs.op_returns],
         [totals.fee, totals.vsize],
-        [(item.code, item.subject, item.sentence) for item in findings],
     ]
-    text = json.dumps(shown, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def _meaning(token: Payload | None) -> list[Any]:

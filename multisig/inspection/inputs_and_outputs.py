@@ -27,10 +27,12 @@ from multisig.network import Network
 from multisig.proofs import Derivations, OurScript, Prover, Unproven, policy_keys, proven_output
 from multisig.psbt import Psbt, PsbtInput, PsbtOutput
 from multisig.script import (
+    P2A_SCRIPT,
     ScriptKind,
     classify,
     dust_threshold,
     encode_address,
+    p2a_address,
     p2pkh,
     p2sh,
     p2wpkh,
@@ -235,15 +237,17 @@ def _token(data: bytes, subject: str, seen: OutputsSeen) -> Payload | None:
 
 
 def _money(index: int, output: PsbtOutput, prover: Prover, seen: OutputsSeen) -> None:
-    network = prover.policy.network
     ours = prover.prove(output.script_pubkey, output.derivations)
     if ours is None:
-        seen.payments.append(_payment(index, output, network))
+        seen.payments.append(_payment(index, output, prover.policy.network))
         if output.derivations and seen.false_origins < MAX_FALSE_ORIGINS:
             origins = list(_false_origins(index, output, prover))
             seen.false_origins += len(origins)
             seen.findings += origins
-        if classify(output.script_pubkey) is ScriptKind.UNKNOWN:
+        kind = classify(output.script_pubkey)
+        if kind is ScriptKind.P2A:
+            seen.findings.append(_anchor(index, output.amount, prover.policy.network))
+        if kind is ScriptKind.UNKNOWN:
             sentence = "The output pays a script of no known kind."
             seen.findings.append(found(FindingCode.UNKNOWN_OUTPUT_SCRIPT, sentence, f"output {index}"))
     else:
@@ -253,6 +257,15 @@ def _money(index: int, output: PsbtOutput, prover: Prover, seen: OutputsSeen) ->
     if output.amount < dust_threshold(output.script_pubkey):
         sentence = f"{output.amount} sat are too few for nodes to pass the transaction on."
         seen.findings.append(found(FindingCode.DUST_OUTPUT, sentence, f"output {index}"))
+
+
+def _anchor(index: int, amount: Sats, network: Network) -> Finding:
+    """An anchor holds nothing, or what keeps it from being dust: for raising the fee it needs no more."""
+    address = p2a_address(network)
+    sentence = f"Anyone may take the {amount} sat of this output (P2A, {address}), and raise the fee with it."
+    burns = amount > dust_threshold(P2A_SCRIPT)
+    code = FindingCode.ANCHOR_BURNS if burns else FindingCode.ANCHOR_OUTPUT
+    return found(code, sentence, f"output {index}")
 
 
 def _payment(index: int, output: PsbtOutput, network: Network) -> Payment:

@@ -44,6 +44,8 @@ class FindingCode(StrEnum):
     OP_RETURN_MULTIPLE = "op-return-multiple"
     OP_RETURN_BURNS = "op-return-burns"
     TOKEN_PAYLOAD_INVALID = "token-payload-invalid"  # noqa: S105 - a token of value, not of access
+    ANCHOR_OUTPUT = "anchor-output"
+    ANCHOR_BURNS = "anchor-burns"
     DUST_OUTPUT = "dust-output"
     # The transaction as a whole.
     WRONG_NETWORK = "wrong-network"
@@ -66,6 +68,7 @@ class FindingCode(StrEnum):
 # Every other code refuses. Add a code here only if a person may sensibly sign in spite of it.
 _WARNINGS = frozenset(
     {
+        FindingCode.ANCHOR_OUTPUT,
         FindingCode.DUST_OUTPUT,
         FindingCode.FEE_HIGH,
         FindingCode.LOCKED_BY_AGE,
@@ -162,9 +165,10 @@ class Inspection(ByMember):
 
     Amounts are satoshi. `total_in`, `fee` and `fee_rate` are None where the amount of a coin is not proven,
     never where `ok`; a `fee` below zero is refused, and has the rate 0. `vsize` is that of the signed
-    transaction, with signatures at their usual size. `digest` (hex SHA-256) covers the unsigned transaction,
-    the policy and everything shown but who has signed so far: an approval is bound to it. With `proof` it is
-    no payment: it can never be mined, and pays neither anybody nor a fee.
+    transaction, with signatures at their usual size. A transaction of `version` 3 is TRUC (BIP-431). `digest`
+    (hex SHA-256) covers the unsigned transaction, the policy and everything shown but who has signed so far:
+    an approval is bound to it. With `proof` it is no payment: it can never be mined, and pays neither anybody
+    nor a fee.
     """
 
     network: Network
@@ -178,6 +182,7 @@ class Inspection(ByMember):
     fee: Sats | None
     fee_rate: FeeRate | None
     vsize: int
+    version: int
     locktime: int
     locktime_holds: bool
     signals_rbf: bool

@@ -1,14 +1,17 @@
 """Findings about the transaction as a whole: network, quorum, fee, locks."""
 
-from collections.abc import Iterator
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from multisig.inspection.model import Finding, FindingCode, found
 from multisig.keys import HARDENED, ExtendedPublicKey, Fingerprint
 from multisig.network import Network
-from multisig.proofs import policy_keys
+from multisig.proofs import policy_keys, policy_threshold
 from multisig.psbt import Psbt
-from multisig.transaction import LOCKTIME_THRESHOLD, relative_lock
+from multisig.transaction import LOCKTIME_THRESHOLD, TRUC_VERSION, relative_lock
 from multisig.units import MAX_MONEY, FeeRate, Sats
 from multisig.vault import Policy
 
@@ -24,7 +27,9 @@ WARN_FEE_SHARE_PERCENT = 5
 # BIP-125: any sequence below this one allows the transaction to be replaced.
 _LAST_NON_REPLACEABLE = 0xFFFFFFFE
 # Versions that nodes pass on (Bitcoin Core, TX_MAX_STANDARD_VERSION).
-_STANDARD_VERSIONS = frozenset({1, 2, 3})
+_STANDARD_VERSIONS = frozenset({1, 2, TRUC_VERSION})
+# BIP-431, rule 4. That a child of an unconfirmed one has 1,000 vB at most (rule 5), no PSBT shows.
+MOST_TRUC_VSIZE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,10 @@ class Totals:
 
 
 def signals_rbf(psbt: Psbt) -> bool:
-    return any(item.sequence < _LAST_NON_REPLACEABLE for item in psbt.tx.inputs)
+    """BIP-125; and BIP-431, rule 1."""
+    return psbt.tx.version == TRUC_VERSION or any(
+        item.sequence < _LAST_NON_REPLACEABLE for item in psbt.tx.inputs
+    )
 
 
 def inspect_transaction(
@@ -66,7 +74,24 @@ def inspect_transaction(
 ) -> Iterator[Finding]:
     yield from inspect_keys(psbt, policy, network)
     yield from _fee(totals, limits)
-    yield from _locks(psbt)
+    yield from _locks(psbt, totals)
+
+
+def digest_of(
+    kind: str, psbt: Psbt, policy: Policy, network: Network, shown: list[Any], findings: Iterable[Finding]
+) -> str:
+    """What an approval is bound to, as hex SHA-256: the unsigned transaction, the policy, and what is
+    ``shown``.
+    """
+    whole = [
+        kind,
+        psbt.tx.serialize(include_witness=False).hex(),
+        [network, policy_threshold(policy), *(str(key) for key in policy_keys(policy))],
+        *shown,
+        [(item.code, item.subject, item.sentence) for item in findings],
+    ]
+    text = json.dumps(whole, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def inspect_keys(psbt: Psbt, policy: Policy, network: Network) -> Iterator[Finding]:
@@ -140,12 +165,15 @@ def _is_share(fee: Sats, percent: int, total: Sats) -> bool:
     return fee * 100 >= percent * total
 
 
-def _locks(psbt: Psbt) -> Iterator[Finding]:
+def _locks(psbt: Psbt, totals: Totals) -> Iterator[Finding]:
     tx = psbt.tx
     if tx.version not in _STANDARD_VERSIONS:
         yield found(
             FindingCode.NON_STANDARD_VERSION, f"Nodes do not pass on a transaction of version {tx.version}."
         )
+    if tx.version == TRUC_VERSION and totals.vsize > MOST_TRUC_VSIZE:
+        sentence = f"Of version 3, nodes pass on up to {MOST_TRUC_VSIZE:,} vB, and this has {totals.vsize:,}."
+        yield found(FindingCode.NON_STANDARD_VERSION, sentence)
     if tx.locktime >= LOCKTIME_THRESHOLD:
         yield found(
             FindingCode.LOCKED_BY_TIME, "The transaction is locked until a point in time, not a height."

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from multisig.errors import InvalidPsbt, MultisigError, PsbtTooLarge
+from multisig.errors import InvalidPsbt, PsbtTooLarge
 from multisig.keys import DerivationPath, ExtendedPublicKey, Fingerprint, KeyOrigin
 from multisig.psbt import fields as f
 from multisig.psbt.fields import (
@@ -15,12 +15,13 @@ from multisig.psbt.fields import (
     PsbtInput,
     PsbtLimits,
     PsbtOutput,
+    malformed,
     read_map,
     write_field,
 )
 from multisig.transaction import Transaction, TxIn, TxOut
 from multisig.units import sats
-from multisig.wire import Reader, WireError, compact_size, with_length
+from multisig.wire import Reader, with_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +33,9 @@ class Decoded:
     signed_message: bytes | None
 
 
+@malformed()
 def decode_psbt(data: bytes, limits: PsbtLimits) -> Decoded:
     """Raises InvalidPsbt or PsbtTooLarge; the bytes are already known to be within `limits.max_bytes`."""
-    try:
-        return _decode(data, limits)
-    except (InvalidPsbt, PsbtTooLarge):
-        raise
-    except (MultisigError, WireError) as error:
-        reason = str(error).removesuffix(".")
-        raise InvalidPsbt(f"A value in the PSBT is malformed: {reason}.") from error
-
-
-def _decode(data: bytes, limits: PsbtLimits) -> Decoded:
     reader = Reader(data)
     if reader.take(len(MAGIC)) != MAGIC:
         raise InvalidPsbt("This is not a PSBT: it does not begin with the magic bytes.")
@@ -97,7 +89,7 @@ def _input(tx_in: TxIn, fields: Mapping[bytes, bytes]) -> PsbtInput:
         witness_script=single.get(f.IN_WITNESS_SCRIPT),
         derivations=_read_derivations(fields, f.IN_BIP32_DERIVATION),
         final_script_sig=single.get(f.IN_FINAL_SCRIPTSIG),
-        final_script_witness=None if stack is None else _witness_stack(stack),
+        final_script_witness=None if stack is None else read_witness_stack(stack),
     )
 
 
@@ -160,7 +152,8 @@ def _tx_out(value: bytes) -> TxOut:
     return output
 
 
-def _witness_stack(value: bytes) -> tuple[bytes, ...]:
+def read_witness_stack(value: bytes) -> tuple[bytes, ...]:
+    """The items behind their number. Raises WireError, PsbtTooLarge."""
     reader = Reader(value)
     count = reader.count(1)
     if count > MAX_WITNESS_ITEMS:
@@ -225,7 +218,7 @@ def _input_fields(item: PsbtInput, *, is_whole: bool = True) -> Iterator[bytes]:
     if item.final_script_sig is not None:
         yield _write_single(f.IN_FINAL_SCRIPTSIG, item.final_script_sig)
     if item.final_script_witness is not None:
-        yield _write_single(f.IN_FINAL_SCRIPTWITNESS, _witness(item.final_script_witness))
+        yield _write_single(f.IN_FINAL_SCRIPTWITNESS, with_count(item.final_script_witness))
 
 
 def _output_fields(output: PsbtOutput, *, is_whole: bool = True) -> Iterator[bytes]:
@@ -249,7 +242,3 @@ def _write_single(kind: int, value: bytes) -> bytes:
 def _write_origin(origin: KeyOrigin) -> bytes:
     steps = origin.path.indexes
     return origin.fingerprint.value + struct.pack(f"<{len(steps)}I", *steps)
-
-
-def _witness(stack: Sequence[bytes]) -> bytes:
-    return compact_size(len(stack)) + b"".join(with_length(item) for item in stack)

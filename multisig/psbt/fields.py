@@ -8,15 +8,16 @@ field of an unknown type is skipped and not kept (see `multisig.psbt`).
 """
 
 import sys
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from multisig.errors import InvalidPsbt, PsbtTooLarge
+from multisig.errors import InvalidPsbt, MultisigError, PsbtTooLarge
 from multisig.keys import KeyOrigin
 from multisig.shown import ByMember
 from multisig.transaction import OutPoint, Transaction, TxOut
 from multisig.units import Sats
-from multisig.wire import Reader, with_length
+from multisig.wire import Reader, WireError, with_length
 
 MAGIC = b"psbt\xff"
 SEPARATOR = b"\x00"
@@ -42,6 +43,18 @@ class PsbtLimits:
     max_inputs: int = MAX_INPUTS
     max_outputs: int = MAX_OUTPUTS
     max_fields_per_map: int = MAX_FIELDS_PER_MAP
+
+
+@contextmanager
+def malformed() -> Iterator[None]:
+    """What values raise, as InvalidPsbt; PsbtTooLarge stays."""
+    try:
+        yield
+    except (InvalidPsbt, PsbtTooLarge):
+        raise
+    except (MultisigError, WireError) as error:
+        reason = str(error).removesuffix(".")
+        raise InvalidPsbt(f"A value in the PSBT is malformed: {reason}.") from error
 
 
 def read_map(reader: Reader, max_fields: int) -> dict[bytes, bytes]:

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from multisig.errors import InvalidPsbt, MultisigError, PsbtTooLarge
+from multisig.errors import InvalidPsbt, PsbtTooLarge
 from multisig.psbt import fields as f
 from multisig.psbt.container import DEFAULT_LIMITS, Psbt, raw_psbt
-from multisig.psbt.fields import MAGIC, SEPARATOR, FieldRule, PsbtLimits, check_fields, read_map
+from multisig.psbt.fields import MAGIC, SEPARATOR, FieldRule, PsbtLimits, check_fields, malformed, read_map
 from multisig.transaction import LOCKTIME_THRESHOLD, OutPoint, Transaction, TxIn, TxOut
 from multisig.units import sats
-from multisig.wire import Reader, WireError, compact_size, with_length
+from multisig.wire import Reader, compact_size, with_length
 
 GLOBAL_TX_VERSION: Final = 0x02
 GLOBAL_FALLBACK_LOCKTIME: Final = 0x03
@@ -90,14 +90,9 @@ class ReceivedPsbt:
         Raises PsbtTooLarge before anything is parsed, else InvalidPsbt.
         """
         raw = raw_psbt(data, limits)
-        try:
+        with malformed():
             maps = _read(raw, limits)
             older = None if maps is None else _version_0(maps)
-        except (InvalidPsbt, PsbtTooLarge):
-            raise
-        except (MultisigError, WireError) as error:
-            reason = str(error).removesuffix(".")
-            raise InvalidPsbt(f"A value in the PSBT is malformed: {reason}.") from error
         return cls(Psbt.parse(raw, limits)) if older is None else cls(Psbt.parse(older, limits), maps)
 
     def answer(self, signed: Psbt) -> bytes:

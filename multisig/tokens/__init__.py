@@ -1,65 +1,29 @@
 """CPT-1, tokens anchored to Bitcoin: payloads, the bytecode that they commit to, and both in words."""
 
-from multisig.tokens.bytecode import (
-    MAX_BYTECODE_BYTES,
-    MAX_WHITELIST,
-    TEMPLATE_VERSION,
-    Bytecode,
-    bytecode_hash,
-    check_deployment,
-    parse_bytecode,
-)
-from multisig.tokens.payload import (
-    MAX_PAYLOAD_BYTES,
-    Deploy,
-    Function,
-    Payload,
-    TokenCall,
-    decode_payload,
-    encode_payload,
-    is_token_payload,
-    payload_parts,
-    token_of,
-    token_of_script,
-    token_script,
-)
-from multisig.tokens.values import (
-    MAX_DECIMALS,
-    MAX_TOKEN_AMOUNT,
-    TokenAmount,
-    check_supplies,
-    format_units,
-    token_amount,
-)
-from multisig.tokens.words import TokenWords, listed_addresses, token_words
-
-__all__ = [
-    "MAX_BYTECODE_BYTES",
-    "MAX_DECIMALS",
-    "MAX_PAYLOAD_BYTES",
-    "MAX_TOKEN_AMOUNT",
-    "MAX_WHITELIST",
-    "TEMPLATE_VERSION",
-    "Bytecode",
-    "Deploy",
-    "Function",
-    "Payload",
-    "TokenAmount",
-    "TokenCall",
-    "TokenWords",
-    "bytecode_hash",
-    "check_deployment",
-    "check_supplies",
-    "decode_payload",
-    "encode_payload",
-    "format_units",
-    "is_token_payload",
-    "listed_addresses",
-    "parse_bytecode",
-    "payload_parts",
-    "token_amount",
-    "token_of",
-    "token_of_script",
-    "token_script",
-    "token_words",
-]
+from multisig.tokens.bytecode import MAX_BYTECODE_BYTES as MAX_BYTECODE_BYTES
+from multisig.tokens.bytecode import MAX_WHITELIST as MAX_WHITELIST
+from multisig.tokens.bytecode import TEMPLATE_VERSION as TEMPLATE_VERSION
+from multisig.tokens.bytecode import Bytecode as Bytecode
+from multisig.tokens.bytecode import bytecode_hash as bytecode_hash
+from multisig.tokens.bytecode import check_deployment as check_deployment
+from multisig.tokens.bytecode import parse_bytecode as parse_bytecode
+from multisig.tokens.payload import Deploy as Deploy
+from multisig.tokens.payload import Function as Function
+from multisig.tokens.payload import Payload as Payload
+from multisig.tokens.payload import TokenCall as TokenCall
+from multisig.tokens.payload import decode_payload as decode_payload
+from multisig.tokens.payload import encode_payload as encode_payload
+from multisig.tokens.payload import is_token_payload as is_token_payload
+from multisig.tokens.payload import payload_parts as payload_parts
+from multisig.tokens.payload import token_of as token_of
+from multisig.tokens.payload import token_of_script as token_of_script
+from multisig.tokens.payload import token_script as token_script
+from multisig.tokens.values import MAX_DECIMALS as MAX_DECIMALS
+from multisig.tokens.values import MAX_TOKEN_AMOUNT as MAX_TOKEN_AMOUNT
+from multisig.tokens.values import TokenAmount as TokenAmount
+from multisig.tokens.values import check_supplies as check_supplies
+from multisig.tokens.values import format_units as format_units
+from multisig.tokens.values import token_amount as token_amount
+from multisig.tokens.words import TokenWords as TokenWords
+from multisig.tokens.words import listed_addresses as listed_addresses
+from multisig.tokens.words import token_words as token_words

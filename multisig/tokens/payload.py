@@ -4,7 +4,7 @@ A value is validated when it is built, and has exactly one encoding: what decode
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -84,8 +84,6 @@ def read_holder(reader: Reader) -> bytes:
 
 MAGIC = b"CPT"
 VERSION = 1
-# Header 4, contract 32, amount 9, address 33. One OP_RETURN of 80 bytes relays everywhere.
-MAX_PAYLOAD_BYTES = 78
 
 _DEPLOY = 0
 _HASH_BYTES = 32
@@ -116,26 +114,18 @@ class Function(IntEnum):
 
     @property
     def takes_amount(self) -> bool:
-        return _TAKES[self][0]
+        return self in _TAKES_AMOUNT
 
     @property
     def takes_address(self) -> bool:
-        return _TAKES[self][1]
+        return self in _TAKES_ADDRESS
 
 
-# Whether each takes an amount and an address, as they stand in the bytes.
-_TAKES: Mapping[Function, tuple[bool, bool]] = {
-    Function.INIT: (False, False),
-    Function.TRANSFER: (True, True),
-    Function.MINT: (True, True),
-    Function.BURN: (True, True),
-    Function.PAUSE: (False, False),
-    Function.UNPAUSE: (False, False),
-    Function.TRANSFER_OWNERSHIP: (False, True),
-    Function.ENABLE_WHITELIST: (False, False),
-    Function.DISABLE_WHITELIST: (False, False),
-    Function.ADD_TO_WHITELIST: (False, True),
-    Function.REMOVE_FROM_WHITELIST: (False, True),
+_TAKES_AMOUNT = frozenset({Function.TRANSFER, Function.MINT, Function.BURN})
+_TAKES_ADDRESS = _TAKES_AMOUNT | {
+    Function.TRANSFER_OWNERSHIP,
+    Function.ADD_TO_WHITELIST,
+    Function.REMOVE_FROM_WHITELIST,
 }
 
 
@@ -220,7 +210,7 @@ def decode_payload(data: bytes) -> Payload:
 
 
 def encode_payload(payload: Payload) -> bytes:
-    """The data of an OP_RETURN output, at most 78 bytes."""
+    """The data of an OP_RETURN output, at most 78 bytes: header 4, contract 32, amount 9, address 33."""
     return b"".join(data for _name, data in payload_parts(payload))
 
 

@@ -21,6 +21,7 @@ from pydantic import (
     ConfigDict,
     Field,
     FilePath,
+    StrictInt,
     StringConstraints,
     ValidationError,
     ValidationInfo,
@@ -35,7 +36,7 @@ from custody.common.text import name_key, plain, require_seen
 from custody.schemas.common import IntId, Name
 from custody.schemas.errors import fault_words
 from firmware_bridge import Endpoint
-from multisig import FeeRate, MultisigError, Network, decode_address, format_btc, parse_btc
+from multisig import FeeRate, MultisigError, Network, decode_address, encode_address, format_btc, parse_btc
 from signerd.core.checks.table import CHECKS, LOWERABLE
 from signerd.core.review import HARD_LIMITS
 from signerd.core.rules.reading import WrittenRules, written_rules
@@ -103,7 +104,7 @@ class PlatformSection(_Section):
     ca_file: FilePath | None = None
     workspaces: tuple[IntId, ...] = ()
     # The platform's bound on a long poll is a minute, and so is what most proxies wait for an answer.
-    long_poll_seconds: Annotated[int, Field(ge=0, le=55)] = 50
+    long_poll_seconds: Annotated[StrictInt, Field(ge=0, le=55)] = 50
 
 
 # A question that stays open for more than a day was forgotten.
@@ -118,7 +119,7 @@ class DevicesSection(_Section):
     usb: bool = True
     sandbox: bool = True
     endpoints: tuple[Annotated[str, AfterValidator(_endpoint)], ...] = ()
-    person_minutes: Annotated[int, Field(ge=1, le=MAX_PERSON_MINUTES)] = 10
+    person_minutes: Annotated[StrictInt, Field(ge=1, le=MAX_PERSON_MINUTES)] = 10
 
 
 class LimitsSection(_Section):
@@ -130,8 +131,10 @@ class LimitsSection(_Section):
 
     max_fee_btc: Annotated[str, AfterValidator(_fee)] = "0.1"
     max_fee_rate: Annotated[Decimal, Field(gt=0, le=10_000, max_digits=8, decimal_places=3)] = Decimal(1_000)
-    max_fee_percent: Annotated[int, Field(ge=1, le=HARD_LIMITS.max_share_percent)] = DEFAULT_MAX_FEE_PERCENT
-    warn_fee_percent: Annotated[int, Field(ge=1, le=100)] = DEFAULT_WARN_FEE_PERCENT
+    max_fee_percent: Annotated[StrictInt, Field(ge=1, le=HARD_LIMITS.max_share_percent)] = (
+        DEFAULT_MAX_FEE_PERCENT
+    )
+    warn_fee_percent: Annotated[StrictInt, Field(ge=1, le=100)] = DEFAULT_WARN_FEE_PERCENT
 
 
 class ChecksSection(_Section):
@@ -158,7 +161,7 @@ class LoopbackSection(_Section):
     # Not registered at IANA, outside the ephemeral ranges, and not used by another wallet (Trezor 21325,
     # BitBox 8178, Specter 25441, BTCPay Vault 65092, Frame 1248, KeepKey 1646, Electrum 7777, nodes 8332 and
     # up).
-    port: Annotated[int, Field(ge=0, le=65_535)] = 17_707
+    port: Annotated[StrictInt, Field(ge=0, le=65_535)] = 17_707
 
     def port_to_serve(self) -> int | None:
         return self.port if self.tcp else None
@@ -178,7 +181,7 @@ class BackupSection(_Section):
     """
 
     folder: Annotated[Path, AfterValidator(_absolute_path)] | None = None
-    every_days: Annotated[int, Field(ge=1, le=366)] = 7
+    every_days: Annotated[StrictInt, Field(ge=1, le=366)] = 7
     recipient: Annotated[str, StringConstraints(pattern=r"^age1[02-9ac-hj-np-z]{58}$")] | None = None
 
     @model_validator(mode="after")
@@ -192,7 +195,7 @@ class BackupSection(_Section):
         return self.folder is not None
 
 
-def _labels(addresses: Mapping[str, str], network: Network) -> dict[bytes, str]:
+def labels_of(addresses: Mapping[str, str], network: Network) -> dict[bytes, str]:
     """The names by output script. Raises ValueError with what to write instead."""
     names: set[str] = set()
     labels: dict[bytes, str] = {}
@@ -223,7 +226,7 @@ class Config(_Section):
     """``rules``: the rules file, where it is not ``rules.toml`` beside this one; it must then be there.
 
     ``addresses``: the person's own address book, name to address. A proposal that pays one of them has the
-    name in its title; no check depends on it.
+    name in its title, and one that only resembles it is held; no check asks for less because of it.
     """
 
     network: Network
@@ -245,13 +248,18 @@ class Config(_Section):
         network = info.data.get("network")
         # A missing network is reported by its own field.
         if network is not None:
-            _labels(value, network)
+            labels_of(value, network)
         return value
 
     @cached_property
     def labels(self) -> Mapping[bytes, str]:
         """The address book by output script."""
-        return _labels(self.addresses, self.network)
+        return labels_of(self.addresses, self.network)
+
+    @cached_property
+    def book(self) -> tuple[str, ...]:
+        """The address book's addresses, in one spelling."""
+        return tuple(encode_address(script, self.network) or "" for script in self.labels)
 
     def signing_limits(self) -> SigningLimits:
         return SigningLimits(

@@ -272,11 +272,7 @@ class PlatformClient:
             calls = Listed((*calls.items[-PAGE:], *page.items), (*calls.unreadable, *page.unreadable))
             last = max((shown.uid for shown in page.items), default=after)
             # A platform that ignores ``after`` would return the same page for ever.
-            if (
-                len(page.items) + len(page.unreadable) < PAGE
-                or last == after
-                or (after and last and last < after)
-            ):
+            if len(page.items) + len(page.unreadable) < PAGE or last is None or last <= (after or 0):
                 break
             after = last
         return calls

@@ -269,8 +269,20 @@ class KeyWatch:
         revocation = revocation_of(base, key_id, self._listed, self.journal.now())
         if revocation is not None:
             self.sink.announce(self.journal.revoke(revocation))
-        advice = None if revocation else self.accounts_of(base.key.fingerprint).advice
+        fingerprint = base.key.fingerprint
+        advice = None if revocation else self.accounts_of(fingerprint).advice or self._check(fingerprint)
         self.troubles.report(KEYS, {} if advice is None else {REGISTRATION: advice})
+
+    def _check(self, fingerprint: Fingerprint) -> str | None:
+        """What to do where a workspace asks whether the device still signs."""
+        for key in self._listed:
+            is_its = key.status == "active" and key.master_fingerprint.value == str(fingerprint)
+            if is_its and key.check_due and key.last_signed_at is not None:
+                return (
+                    f"Your device last signed on {key.last_signed_at:%Y-%m-%d}, and a workspace asks whether "
+                    "it still does: connect it and run `signerd register`. That moves no money."
+                )
+        return None
 
     def accounts_of(self, fingerprint: Fingerprint) -> VaultAccounts:
         """The vault accounts of the device with this fingerprint: here, and at the platform at the last

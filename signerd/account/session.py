@@ -19,7 +19,7 @@ from custody.client.awaiting import AsyncClient
 from custody.common.session_store import SecretStore
 from custody.common.text import said
 from custody.schemas.auth import LoginRequest, LoginResponse, OtpValidateRequest
-from custody.schemas.errors import fault_place, fault_words
+from custody.schemas.errors import fault_sentence
 from signerd.account.config import Config
 from signerd.errors import PlatformAnswersWrongly, PlatformUnreachable, SecretsError, SignInFailed
 from signerd.feed import Sleep
@@ -177,7 +177,7 @@ class Account:
             return await call()
         except ValidationError as error:
             what = error.errors(include_url=False, include_input=False)[0]
-            raise SignInFailed(f"{fault_place(what)}: {fault_words(what)}") from None
+            raise SignInFailed(fault_sentence(what)) from None
         except Unreachable as error:
             raise PlatformUnreachable(f"the platform gave no answer: {said(error)}") from error
         except ApiError as error:

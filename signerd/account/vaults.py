@@ -113,9 +113,17 @@ def pinnable(journal: Journal, vault_id: str, given: Vault | None = None, source
 
 
 def require_code(vault: Vault, code: str) -> None:
-    """Raises WrongCode."""
-    if _normalised_code(code) != _normalised_code(vault.verification_code):
-        raise WrongCode("the code is not the code of this vault")
+    """Raises WrongCode, which says where it differs."""
+    typed, right = (_normalised_code(one) for one in (code, vault.verification_code))
+    if typed == right:
+        return
+    if len(typed) != len(right):
+        raise WrongCode(f"the code has {len(typed)} letters and figures, and the vault's has {len(right)}")
+    # Its groups have four each.
+    other = [at // 4 + 1 for at in range(0, len(right), 4) if typed[at : at + 4] != right[at : at + 4]]
+    raise WrongCode(
+        f"the code is not the code of this vault: it differs in group {', '.join(map(str, other))}"
+    )
 
 
 def pin(journal: Journal, wanted: Pin, source: str, at_device: AtDevice, *, by_eye: bool = False) -> Pin:
@@ -199,12 +207,17 @@ def _own_key(journal: Journal, vault: Vault) -> OwnKey:
     return own
 
 
+ONLY_LABELS = "No key differs, only its label: correct the fingerprint or path that is wrong."
+
+
 def _disagreement(vault: Vault, given: Vault, words: str) -> VaultDiffers:
     """Shows both sides: the person has to find out which is wrong."""
     difference = " ".join(differences(given, vault)) or "They are of different networks."
+    both = ((one.threshold, {key.xpub for key in one.cosigners}) for one in (given, vault))
     return VaultDiffers(
         f"{words} and the platform's record are not the same vault. {difference} "
-        f"What {words} says: {_figures(given)}. What the record says: {_figures(vault)}"
+        f"What {words} says: {_figures(given)}. What the record says: {_figures(vault)}",
+        hint=ONLY_LABELS if next(both) == next(both) else None,
     )
 
 

@@ -25,13 +25,14 @@ from custody.schemas.asset_tokens import Contract
 from custody.schemas.common import Int64, TextId
 from custody.schemas.errors import fault_place, fault_words
 from custody.schemas.history import CursorText, VaultMovement
-from custody.schemas.proposals import DecodedCall, Proposal, ProposalTrouble
+from custody.schemas.proposals import DecodedCall, Proposal, ProposalSigner, ProposalTrouble
 from custody.schemas.users import WorkspaceInfo
+from custody.schemas.vaults import MAX_SIGNERS
 from custody.schemas.vaults import Vault as VaultShape
 from multisig.tokens import MAX_BYTECODE_BYTES
-from signerd.core.text import moment_of
+from signerd.core.text import moment_of, person_of
 from signerd.core.tokens import PublishedToken, TokenClaim, flag
-from signerd.core.values import Snapshot, Trouble, VaultClaim
+from signerd.core.values import DeclineClaim, Snapshot, Trouble, VaultClaim
 from signerd.errors import PlatformAnswersWrongly
 
 
@@ -94,7 +95,16 @@ def snapshot_of(shape: Proposal, workspace: PlatformWorkspace) -> Snapshot:
         created_by_name=shape.created_by_name or "",
         created_at=moment_of(shape.created_at),
         trouble=None if shape.trouble is None else _trouble(shape.trouble),
+        declines=tuple(
+            islice((_decline(one) for one in shape.signers if one.decision == "reject"), MAX_SIGNERS)
+        ),
+        why_ended=plain(shape.failure_reason or ""),
     )
+
+
+def _decline(shape: ProposalSigner) -> DeclineClaim:
+    at = None if shape.decided_at is None else moment_of(shape.decided_at)
+    return DeclineClaim(person_of(shape.name or "", shape.user_id), plain(shape.reason or ""), at)
 
 
 def _trouble(shape: ProposalTrouble) -> Trouble:

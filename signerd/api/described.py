@@ -14,15 +14,17 @@ The docstring's first paragraph is the summary in OpenAPI; those that begin with
 the body. Annotations are text: a client that does not check answers never imports the shapes.
 """
 
+import json
 from collections.abc import Callable
 from functools import cached_property, partial
 from inspect import cleandoc, signature
 from typing import Any, Concatenate, ParamSpec, TypeVar, get_type_hints
+from urllib.parse import urlencode
 
 from custody.common.exchange import HttpReply, HttpRequest, Plan, method
 from signerd.asking import DaemonAddress, ask, parse, segment
 from signerd.callers import Right
-from signerd.endpoint import QUICK_SECONDS
+from signerd.endpoint import PREFIX, QUICK_SECONDS
 from signerd.errors import DaemonFailed
 
 P = ParamSpec("P")
@@ -90,16 +92,16 @@ class described(method[DaemonAddress, P, R]):  # noqa: N801 - what its decorator
         sent: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "header": {}, "body": {}}
         for name, value in signature(self.takes).bind(*args, **named).arguments.items():
             sent[self.place(name)][name] = value
-        return address.request(
-            self.method,
-            self.path.format_map({name: segment(text) for name, text in sent["path"].items()}),
-            self.seconds,
-            query={name: _as_text(value) for name, value in sent["query"].items() if value is not None},
-            body=None
-            if self.body is None
-            else {name: _as_json(value) for name, value in sent["body"].items()},
-            headers={header(name): _as_text(v) for name, v in sent["header"].items() if v is not None},
-        )
+        path = self.path.format_map({name: segment(text) for name, text in sent["path"].items()})
+        query = urlencode({name: _as_text(v) for name, v in sent["query"].items() if v is not None})
+        url = f"{address.url}{PREFIX}{path}{'?' if query else ''}{query}"
+        own = {header(name): _as_text(v) for name, v in sent["header"].items() if v is not None}
+        headers, content = {"Accept-Encoding": "identity", **address.headers, **own}, None
+        if self.body is not None:
+            fields = {name: _as_json(value) for name, value in sent["body"].items()}
+            content = json.dumps(fields, allow_nan=False).encode()
+            headers["Content-Type"] = "application/json"
+        return HttpRequest(self.method, url, self.seconds, self.seconds, headers, content)
 
     def read(self, address: DaemonAddress, reply: HttpReply) -> R:
         """Parse the answer. Raises DaemonFailed where it is malformed."""

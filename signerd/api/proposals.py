@@ -29,8 +29,8 @@ class ProposalsApi:
         What ``proposal`` showed with this digest, naming the acknowledged warnings.
         """
 
-    @call("POST /proposals/{psbt_id}/reject", Right.APPROVE, body="RejectRequest")
-    def reject(self, psbt_id: shapes.Id, reason: shapes.Reason = "") -> shapes.ProposalLine:
+    @call("POST /proposals/{psbt_id}/decline", Right.APPROVE, body="DeclineRequest")
+    def decline(self, psbt_id: shapes.Id, reason: shapes.Reason = "") -> shapes.ProposalLine:
         """Decline"""
 
     @call("POST /proposals/{psbt_id}/export", Right.PERSON)

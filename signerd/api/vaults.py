@@ -82,6 +82,13 @@ class VaultsApi:
         ``code``: that under which the vault was pinned.
         """
 
+    @call("GET /vaults/{vault_id}/policy", Right.PERSON)
+    def vault_policy(self, vault_id: shapes.Id) -> shapes.VaultPolicy:
+        """A pinned vault as a wallet policy, for another program (BIP-388)
+
+        With the registrations that Ledgers returned, which need not be made again.
+        """
+
     @call("GET /accounts", Right.XPUB)
     def accounts(self) -> shapes.AccountKeys:
         """The registered keys of this signer

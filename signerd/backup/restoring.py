@@ -79,9 +79,10 @@ def restore(
 
     Raises FolderNotEmpty, BackupUnreadable, leaves of JournalError; ``state`` is then unchanged.
     """
-    _require_empty(state)
+    # Existing files are not overwritten.
+    _require_no_other(state, (LOCK,))
     beside = state.with_name(state.name + BESIDE)
-    _require_ours(beside)
+    _require_no_other(beside, _WRITTEN, "Move it away: signerd needs this name.")
     # Left by an attempt that was killed.
     shutil.rmtree(beside, ignore_errors=True)
     make_private(beside)
@@ -97,26 +98,14 @@ def restore(
     return True
 
 
-def _require_empty(state: Path) -> None:
-    """Raises FolderNotEmpty: existing files are not overwritten."""
-    if state.is_symlink() or (state.exists() and not state.is_dir()):
-        raise FolderNotEmpty(f"{state} is not a folder, or is a link to one")
-    names = sorted(entry.name for entry in state.iterdir() if entry.name != LOCK) if state.exists() else []
-    if names:
-        raise FolderNotEmpty(f"{state} is in use: it has {', '.join(names[:3])}")
-
-
-def _require_ours(beside: Path) -> None:
-    """Raises FolderNotEmpty if the temporary folder has files that a restore does not write."""
-    if beside.is_symlink() or (beside.exists() and not beside.is_dir()):
-        raise FolderNotEmpty(f"{beside} is not a folder", hint="Move it away: signerd needs this name.")
-    names = [entry.name for entry in beside.iterdir()] if beside.exists() else []
-    strange = sorted(name for name in names if not name.startswith(_WRITTEN))
+def _require_no_other(folder: Path, known: tuple[str, ...], hint: str | None = None) -> None:
+    """Raises FolderNotEmpty if it is no folder, or has files whose names begin otherwise than those."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise FolderNotEmpty(f"{folder} is not a folder, or is a link to one", hint=hint)
+    names = [entry.name for entry in folder.iterdir()] if folder.exists() else []
+    strange = sorted(name for name in names if not name.startswith(known))
     if strange:
-        raise FolderNotEmpty(
-            f"{beside} has {', '.join(strange[:3])}",
-            hint="Move it away: signerd needs this name.",
-        )
+        raise FolderNotEmpty(f"{folder} is in use: it has {', '.join(strange[:3])}", hint=hint)
 
 
 def _fill(backup: Backup, folder: Path, now: Callable[[], datetime], fault: FaultPoint) -> BackupSummary:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from custody.common import children
-from custody.common.private_files import write_private
+from custody.common.private_files import read_bounded, write_private
 from custody.common.text import plain
 from signerd.account.config import BackupSection
 from signerd.feed import Troubles
@@ -39,9 +39,8 @@ class BackupMade:
 def last_backup(state: Path) -> BackupMade | None:
     """None where none was made, or the file cannot be read."""
     try:
-        with (state / NAME).open("rb") as file:
-            record = json.loads(file.read(_MAX_BYTES))
-            backup = BackupMade(datetime.fromisoformat(record["made_at"]), plain(str(record["fingerprint"])))
+        record = json.loads(read_bounded(state / NAME, _MAX_BYTES))
+        backup = BackupMade(datetime.fromisoformat(record["made_at"]), plain(str(record["fingerprint"])))
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return backup if backup.at.tzinfo is not None else None

@@ -122,8 +122,7 @@ def open_by(sealed: bytes, key_file: Path) -> bytes:
 
 def _secret_keys(path: Path) -> list[str]:
     try:
-        with path.open("rb") as file:
-            text = file.read(MAX_KEY_FILE_BYTES).decode("ascii", "replace")
+        text = read_bounded(path, MAX_KEY_FILE_BYTES).decode("ascii", "replace")
     except OSError as error:
         raise InvalidRequest(f"{path} cannot be read: {error.strerror}", hint="Give another file.") from error
     return [line.strip() for line in text.splitlines() if line.strip().startswith(_SECRET_KEY)]

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from custody._version import __version__
-from custody.common.private_files import read_bounded
+from custody.common.private_files import read_bounded, write_new
 from custody.schemas.common import format_time
 from signerd.account.config import FILE, MAX_CONFIG_BYTES, RULES_FILE, find_config, find_rules, load_config
 from signerd.backup.container import (
@@ -30,7 +30,7 @@ from signerd.core.audit import Note, link
 from signerd.errors import BackupNotMade, JournalCorrupted
 from signerd.journal.books import BACKUP
 from signerd.journal.rows import audit_head, digest_of_tables, write_entry
-from signerd.journal.storage import JOURNAL, fault_of, open_to_read, write_new
+from signerd.journal.storage import JOURNAL, fault_of, open_to_read
 
 # Who has the file tries passphrases without a limit; age's scrypt makes each try dear.
 LEAST_PASSPHRASE = 10

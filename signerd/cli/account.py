@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from custody.common.terminal import CODE, EMAIL, PASSWORD, Prompter, aside
+from multisig.network import Network
 from signerd.cli.desk import Desk, answering
 from signerd.errors import AnswerMissing, SignInFailed
 
@@ -23,8 +24,6 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-# The values of multisig.Network, without importing it; a test compares them.
-NETWORKS = ("mainnet", "testnet4", "signet", "regtest")
 STORES = ("keyring", "file")
 
 
@@ -33,7 +32,7 @@ TRIES = 3
 
 _SETTINGS = (
     click.option("--platform", metavar="URL", help="The platform."),
-    click.option("--network", type=click.Choice(NETWORKS), help="Mainnet where not given."),
+    click.option("--network", type=click.Choice(tuple(map(str, Network))), help="Mainnet where not given."),
     click.option(
         "--device", "endpoints", multiple=True, metavar="ENDPOINT", help="A device that is no USB device."
     ),

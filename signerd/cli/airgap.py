@@ -54,7 +54,7 @@ def export(
     psbt_id: str,
     out: Path | None,
     qr: str | None,
-    psbt_version: "PsbtVersion",
+    psbt_version: "PsbtVersion | None",
     acknowledge: tuple[str, ...],
 ) -> None:
     """Approve a proposal, and export it for a device without a cable.
@@ -74,15 +74,15 @@ def export(
         question = "Give this out to be signed (it counts as signed from then on)"
         approved(desk, view, frozenset(acknowledge), aside, question)
     try:
-        given = desk.daemon.export_psbt(psbt_id, psbt_version)
+        given = desk.daemon.export_psbt(psbt_id, psbt_version or "0")
     except StaleApproval:
         if view.state != State.EXPORTED:
             raise
         _approve_anew(desk, desk.daemon.proposal(psbt_id), frozenset(acknowledge), aside)
-        given = desk.daemon.export_psbt(psbt_id, psbt_version)
+        given = desk.daemon.export_psbt(psbt_id, psbt_version or "0")
     if out is not None:
         path = written(b64decode(given.psbt), given.file_name, out, AGAIN)
-        aside(f"Written: {path}. Sign it on your device; then: signerd import FILE")
+        aside(f"Written: {path}. Sign it on your device; then `signerd import FILE`.")
     if desk.as_json:
         answer(given)
     elif qr is not None:

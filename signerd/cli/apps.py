@@ -1,10 +1,8 @@
 """pair, apps, open: apps, and the page. No secret is put on a command line or into a URL (L10)."""
 
 import contextlib
-import html
 import os
 import secrets
-import stat
 import threading
 import time
 import webbrowser
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from custody.common.naming import LEAST
-from custody.common.private_files import NO_LINK, PRIVATE_FILE, is_open, is_ours
+from custody.common.private_files import folder_fault, write_private
 from custody.common.terminal import Exit, answer, aside, say, table
 from custody.common.text import count
 from signerd.callers import rights_words
@@ -220,15 +218,6 @@ def shut_out(desk: Desk, origin: str) -> None:
     desk.give(shut, f"{shut.origin} is shut out, and no app of it is paired any more.")
 
 
-# Submits itself by a script, or by its button.
-_FORM = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">
-<title>signerd</title></head>
-<body><form method="post" action="{action}">
-<input type="hidden" name="code" value="{code}">
-<button type="submit">Open the page of signerd</button>
-</form><script>document.forms[0].submit()</script></body></html>
-"""
 _BY_HAND = """Open {url} in a browser of yours on this machine, and type this code within {seconds} seconds:
 
   {code}
@@ -237,10 +226,9 @@ From another machine, forward the very same port, and open the same address ther
   ssh -o ExitOnForwardFailure=yes -L {port}:127.0.0.1:{port} you@this-machine
 Every user of that machine reaches a forwarded port:
 see the page 'The page and the port' of the documentation."""
-_NO_BROWSER = "No browser could be started from here. Run `signerd open --print` for a code to type."
 _NOT_ENTERED = (
-    "The page was not entered in time. Where the browser may not read the file (snap, flatpak), "
-    "run `signerd open --print` for a code to type."
+    "No browser entered the page in time. Where none can be started from here, or it may not read the file "
+    "(snap, flatpak), run `signerd open --print` for a code to type."
 )
 
 
@@ -263,10 +251,7 @@ def _open(daemon: "DaemonClient", state: Path) -> None:
     with daemon.follow(subject=SUBJECT) as lines:
         entry = daemon.enter_page()
         with _form_file(_folder(state), entry) as path:
-            if not webbrowser.open(path.as_uri()):
-                aside(_NO_BROWSER)
-                raise click.exceptions.Exit(Exit.FAILED)
-            entered = _entered(lines, entry.seconds)
+            entered = webbrowser.open(path.as_uri()) and _entered(lines, entry.seconds)
     if not entered:
         aside(_NOT_ENTERED)
         raise click.exceptions.Exit(Exit.FAILED)
@@ -286,12 +271,11 @@ def _entered(lines: "EventSubscription", seconds: float) -> bool:
 @contextlib.contextmanager
 def _form_file(folder: Path, entry: "PageEntry") -> Iterator[Path]:
     """A file with the code, readable by this user only; its name cannot be guessed."""
+    from signerd.loopback.page.entering import entry_form
+
     path = folder / f"signerd-open-{secrets.token_hex(8)}.html"
-    action = html.escape(f"{entry.url}enter", quote=True)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, PRIVATE_FILE)
     try:
-        with os.fdopen(handle, "w") as file:
-            file.write(_FORM.format(action=action, code=html.escape(entry.code, quote=True)))
+        write_private(path, entry_form(entry).encode())
         yield path
     finally:
         path.unlink(missing_ok=True)
@@ -299,10 +283,5 @@ def _form_file(folder: Path, entry: "PageEntry") -> Iterator[Path]:
 
 def _folder(state: Path) -> Path:
     """The user's private runtime folder, which is in memory; else the state folder."""
-    given = os.environ.get("XDG_RUNTIME_DIR", "")
-    with contextlib.suppress(OSError):
-        status = Path(given).lstat()
-        private = is_ours(status) and not is_open(status)
-        if Path(given).is_absolute() and stat.S_ISDIR(status.st_mode) and private:
-            return Path(given)
-    return state
+    given = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
+    return given if given.is_absolute() and given.is_dir() and folder_fault(given) is None else state

@@ -89,10 +89,9 @@ def restore(desk: Desk, file: Path, identity: Path | None) -> None:
     if not restore_backup(backup, desk.state, accept):
         raise click.exceptions.Exit(Exit.DECLINED)
     manifest = backup.manifest.model_dump(mode="json")
-    named = "signerd" if desk.given is None else f"signerd --state {desk.given}"
     desk.give(
         {"state_folder": str(desk.state), "fingerprint": fingerprint(backup), **manifest},
-        f"Restored to {desk.state}. Run `{named} login`, then `{named} run`; pair apps again.",
+        f"Restored to {desk.state}. Run `signerd login`, then `signerd run`; pair apps again.",
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from custody.common.private_files import read_bounded
+from custody.common.private_files import read_bounded, write_new
 from custody.common.terminal import Exit, Prompter, aside, give, say
 from signerd.errors import DaemonNotRunning, FileNotWritten, InvalidRequest
 
@@ -100,8 +100,6 @@ def read_text(path: Path, most: int, hint: str = NOT_UTF_8) -> str:
 
 def write_file(path: Path, content: bytes, hint: str | None = None) -> None:
     """A new file that only this user can read. Raises FileNotWritten, also where one is there."""
-    from signerd.journal.storage import write_new
-
     try:
         write_new(path, content)
     except OSError as error:

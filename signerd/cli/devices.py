@@ -3,20 +3,16 @@
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from custody.common.terminal import Exit, answer, say, table, tell
+from signerd import shapes
 from signerd.cli.desk import Desk, answering, asking, json_option, path_option
 from signerd.cli.naming import device_named
 from signerd.cli.progress import follow_to_its_end, reporting
 from signerd.core.states import network_words
 from signerd.errors import NoSuchDevice
-
-if TYPE_CHECKING:
-    from signerd.shapes import DeviceView, RegistrationPreview
-
 
 REGISTRATION = "registration"
 OTHER_KEYS = (
@@ -54,7 +50,7 @@ def devices(context: click.Context, as_json: bool) -> None:
     elif not listed:
         say("No device is connected.")
     else:
-        table(("ID", "MODEL", "FIRMWARE", "FINGERPRINT", "STATE", ""), [_row(device) for device in listed])
+        table(("ID", "DEVICE", "FIRMWARE", "FINGERPRINT", "STATE", ""), [_row(device) for device in listed])
 
 
 @devices.command()
@@ -65,7 +61,7 @@ def unlock(desk: Desk, device: str | None, on_device: bool) -> None:
     """Unlock a device with its PIN, passphrase or password, which are never on the command line."""
     chosen = _chosen(desk.daemon.devices(), device, "locked", "needs-passphrase")
     registered = desk.daemon.status().fingerprint
-    unlocked = follow_to_its_end(desk.daemon, chosen, desk.answers, desk.tell, on_device=on_device)
+    unlocked = follow_to_its_end(desk, chosen, on_device=on_device)
     is_other = registered not in {None, unlocked.fingerprint}
     desk.give(
         unlocked,
@@ -107,7 +103,9 @@ def another_address(desk: Desk, device: str | None) -> None:
     desk.give({"device_id": chosen.id, "another_address": True})
 
 
-def _chosen(connected: "tuple[DeviceView, ...]", device_id: str | None, *states: str) -> "DeviceView":
+def _chosen(
+    connected: "tuple[shapes.DeviceView, ...]", device_id: str | None, *states: str
+) -> "shapes.DeviceView":
     """The named one; else the only one, or the only one in such a state. Raises NoSuchDevice."""
     if device_id is not None:
         return device_named(connected, device_id)
@@ -119,8 +117,8 @@ def _chosen(connected: "tuple[DeviceView, ...]", device_id: str | None, *states:
     raise NoSuchDevice("no device is connected")
 
 
-def _row(device: "DeviceView") -> tuple[str, ...]:
-    name = f"{device.model} ({device.label})" if device.label else device.model
+def _row(device: "shapes.DeviceView") -> tuple[str, ...]:
+    name = f"{device.name} ({device.model})" if device.label else device.name
     notes = (("emulator" if device.emulator else None), device.detail, device.advice, _flaws(device))
     return (
         device.id,
@@ -132,7 +130,7 @@ def _row(device: "DeviceView") -> tuple[str, ...]:
     )
 
 
-def _flaws(device: "DeviceView") -> str | None:
+def _flaws(device: "shapes.DeviceView") -> str | None:
     """The flaws by name, the worst first; `register` shows them in full."""
     names = ", ".join(flaw.id for flaw in device.advisories)
     return f"{_WORDS.get(device.advisories[0].severity, _FLAW)}: {names}." if names else None
@@ -183,7 +181,7 @@ def register(
     )
 
 
-def _text(preview: "RegistrationPreview") -> str:
+def _text(preview: "shapes.RegistrationPreview") -> str:
     lines = [
         f"{preview.device}    {network_words(preview.network)}",
         f"  Master fingerprint  {preview.fingerprint}",
@@ -196,7 +194,7 @@ def _text(preview: "RegistrationPreview") -> str:
     return "\n".join([*lines, *_warnings(preview)])
 
 
-def _warnings(preview: "RegistrationPreview") -> list[str]:
+def _warnings(preview: "shapes.RegistrationPreview") -> list[str]:
     """Shown last, right above the question (S20, S22)."""
     lines: list[str] = []
     for flaw in preview.advisories:
@@ -211,7 +209,6 @@ def _warnings(preview: "RegistrationPreview") -> list[str]:
 
 
 FAMILIES = ("trezor", "coldcard", "ledger")
-DECISIONS = ("approve", "refuse")
 # Never mainnet: a virtual device has its seed on this machine.
 TEST_NETWORKS = ("testnet4", "signet", "regtest")
 
@@ -227,7 +224,7 @@ def device() -> None:
     "--listen", metavar="ADDRESS", help="host:port, or a socket's path (Coldcard); default: a free one."
 )
 @path_option("--seed-file", help="BIP-39 words; made if missing. Default: a new seed each time.")
-@click.option("--auto", type=click.Choice(DECISIONS), help="Decide without a person.")
+@click.option("--auto", type=click.Choice(("approve", "refuse")), help="Decide without a person.")
 @click.option("--network", default="regtest", type=click.Choice(TEST_NETWORKS))
 @path_option("--wallets-file", help="Coldcard: where enrolled vaults are kept.")
 @click.option("--json", "as_json", is_flag=True, help="Speak to a program, a JSON object a line.")

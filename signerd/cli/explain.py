@@ -34,8 +34,8 @@ class Explained:
 
 
 _OF_CHECKS = (
-    "`signerd show ID` says what it found. A check that refuses stays; one that asks is named with "
-    "`signerd approve ID --acknowledge CODE`."
+    "`signerd show ID` says what it found, and whether it refuses or asks. What it refuses is never signed. "
+    "Where it only asks, and you still want to sign: `signerd approve ID --acknowledge CODE`."
 )
 _OF_RULES = "A rule of your own, in rules.toml: `signerd rules show` lists them."
 
@@ -56,7 +56,7 @@ def _explained() -> Iterator[Explained]:
         yield Explained(outcome.code, DEVICE, outcome.sentence, outcome.hint)
     for name, check in CHECKS.items():
         rule = check.stage is Stage.RULES
-        meaning = _OF_RULES if rule else f"It passes where this is so: {check.sentence}"
+        meaning = _OF_RULES if rule else f"A check before your device is asked. Passes if: {check.sentence}"
         yield Explained(name, CHECK, meaning, _OF_CHECKS)
     for one in ErrorCode:
         yield Explained(one.value, PLATFORM, one.meaning, one.advice, who=one.who)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from custody.common.terminal import answer, aside, put, say
+from custody.common.terminal import answer, aside, moment_type, put, say
 from custody.common.text import amount
 from signerd.cli import naming
 from signerd.cli.desk import Desk, answering
@@ -41,7 +41,7 @@ def receive(desk: Desk, vault_id: str, show: bool) -> None:
 
             put(draw(funds.fresh.address, PictureFormat.TERMINAL).decode())
     if show:
-        with reporting(desk, whose), accepting_other_address(desk.connect, desk.tell):
+        with reporting(desk, whose), accepting_other_address(desk):
             desk.daemon.show_vault_address(whose, index=funds.fresh.index, chain=funds.fresh.chain)
     if desk.as_json:
         answer(funds)
@@ -55,7 +55,7 @@ def receive_text(funds: "VaultFunds") -> str:
     if funds.confirmed_sats is not None:
         lines.append(f"  balance    {amount(funds.confirmed_sats)}, by the platform's word")
     if funds.unconfirmed_sats:
-        lines.append(f"             {amount(funds.unconfirmed_sats)} not confirmed yet")
+        lines.append(f"             {amount(funds.unconfirmed_sats)} unconfirmed")
     lines.append(f"  address    {fresh.on_screen}")
     if fresh.on_screen != fresh.address:
         lines.append(f"             {fresh.address} elsewhere: {WHY_ELSEWHERE}")
@@ -63,7 +63,7 @@ def receive_text(funds: "VaultFunds") -> str:
     return "\n".join([*lines, *([f"! {funds.note}"] if funds.note else [])])
 
 
-Day = click.DateTime(("%Y-%m-%d",))
+Day = moment_type("%Y-%m-%d")
 
 
 @vault_argument
@@ -108,7 +108,7 @@ def _pages(
 
 def movement_text(one: "MovementView") -> str:
     gain = "+" if one.amount_sats > 0 else ""
-    place = "not confirmed yet" if one.height is None else f"block {one.height}"
+    place = "unconfirmed" if one.height is None else f"block {one.height}"
     balance = "" if one.balance_sats is None else f", balance after {amount(one.balance_sats)}"
     lines = [
         f"{gain}{amount(one.amount_sats)}  {_what(one)}",

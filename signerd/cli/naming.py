@@ -151,7 +151,7 @@ def device_named(connected: Iterable["DeviceView"], given: str) -> "DeviceView":
 
 def _of_device(device: "DeviceView") -> "NamedRecord[DeviceView]":
     names = (device.label, device.model, device.fingerprint)
-    words = f"{device.model}, fingerprint {device.fingerprint or 'not known'}"
+    words = f"{device.name}, fingerprint {device.fingerprint or 'not known'}"
     return NamedRecord(device.id, tuple(name for name in names if name), words, device)
 
 

@@ -13,7 +13,6 @@ from signerd.core.states import ON_THE_WAY, State, state_words
 from signerd.errors import AnswerMissing, DaemonFailed, DaemonNotRunning, SignerdError
 
 if TYPE_CHECKING:
-    from custody.common.terminal import Prompter
     from signerd.cli.desk import Desk
     from signerd.client import DaemonClient
     from signerd.shapes import DeviceView, Happened, ProposalView, QuestionView, UnlockStep
@@ -128,9 +127,7 @@ _POLL_SECONDS: Final = 0.2
 
 
 @contextlib.contextmanager
-def accepting_other_address(
-    daemon: "Callable[[], DaemonClient]", tell: Tell, *, at: TextIO | None = None
-) -> Iterator[None]:
+def accepting_other_address(desk: "Desk", *, at: TextIO | None = None) -> Iterator[None]:
     """Let the person type that the device shows another address, while the body waits. Does nothing without a
     terminal.
     """
@@ -138,11 +135,9 @@ def accepting_other_address(
     if not terminal.isatty():
         yield
         return
-    tell(OFFER)
+    desk.tell(OFFER)
     over = threading.Event()
-    listener = threading.Thread(
-        target=_listen, args=(daemon, terminal, over, tell), name="terminal", daemon=True
-    )
+    listener = threading.Thread(target=_listen, args=(desk, terminal, over), name="terminal", daemon=True)
     listener.start()
     try:
         yield
@@ -151,9 +146,7 @@ def accepting_other_address(
         listener.join()
 
 
-def _listen(
-    daemon: "Callable[[], DaemonClient]", terminal: TextIO, over: threading.Event, tell: Tell
-) -> None:
+def _listen(desk: "Desk", terminal: TextIO, over: threading.Event) -> None:
     while not over.is_set():
         ready, _, _ = select.select([terminal], [], [], _POLL_SECONDS)
         if not ready:
@@ -162,13 +155,13 @@ def _listen(
         if not line:
             return
         if line.strip().lower() == WORD:
-            with contextlib.suppress(SignerdError), daemon() as second:
+            with contextlib.suppress(SignerdError), desk.connect() as second:
                 registered = second.status().fingerprint
                 for device in second.devices():
                     if registered is not None and device.fingerprint == registered:
                         second.another_address(device.id)
                 return
-            tell("No address is on your device's screen.")
+            desk.tell("No address is on your device's screen.")
 
 
 MATRIX = """\
@@ -189,52 +182,48 @@ PLACES = re.compile(r"[1-9]{1,50}")
 TRIES = 3
 
 
-def follow_to_its_end(
-    daemon: "DaemonClient", device: "DeviceView", answers: "Prompter", tell: Tell, *, on_device: bool
-) -> "DeviceView":
+def follow_to_its_end(desk: "Desk", device: "DeviceView", *, on_device: bool) -> "DeviceView":
     """Ask, answer and wait until it is unlocked. Raises DeviceFailed where it was not."""
-    step, said = daemon.start_unlocking(device.id), ""
+    step, said = desk.daemon.start_unlocking(device.id), ""
     while step.state != "unlocked":
         if step.text not in {"", said}:
             said = step.text
-            tell(said)
-        step = _next(daemon, step, answers, tell, on_device=on_device)
+            desk.tell(said)
+        step = _next(desk, step, on_device=on_device)
     if step.device is None:
         raise DaemonFailed("the daemon does not say which device was unlocked")
     return step.device
 
 
-def _next(
-    daemon: "DaemonClient", step: "UnlockStep", answers: "Prompter", tell: Tell, *, on_device: bool
-) -> "UnlockStep":
+def _next(desk: "Desk", step: "UnlockStep", *, on_device: bool) -> "UnlockStep":
     if step.question is None:
-        return daemon.unlocking_step(step.device_id)
-    given = None if on_device else _answer(step.question, answers, tell)
+        return desk.daemon.unlocking_step(step.device_id)
+    given = None if on_device else _answer(desk, step.question)
     if given is None:
-        tell("Look at your device.")
-    return daemon.answer_question(step.question.id, given)
+        desk.tell("Look at your device.")
+    return desk.daemon.answer_question(step.question.id, given)
 
 
-def _answer(question: "QuestionView", answers: "Prompter", tell: Tell) -> str | None:
+def _answer(desk: "Desk", question: "QuestionView") -> str | None:
     """The answer; None for no, or to answer on the device. Raises AnswerMissing."""
     match question.kind:
         case "pin":
-            tell(MATRIX)
-            return _places(question, answers, tell)
+            desk.tell(MATRIX)
+            return _places(desk, question)
         case "passphrase":
-            tell(HIDDEN_WALLETS)
-            return answers.secret(f"Passphrase of {question.device}", fresh=True, empty=True)
+            desk.tell(HIDDEN_WALLETS)
+            return desk.answers.secret(f"Passphrase of {question.device}", fresh=True, empty=True)
         case "pairing":
-            tell(question.text)
-            return "yes" if answers.yes("Does the device show exactly this code?") else None
+            desk.tell(question.text)
+            return "yes" if desk.answers.yes("Does the device show exactly this code?") else None
         case _:
-            return answers.secret(f"What {question.device} asks for ({question.kind})")
+            return desk.answers.secret(f"What {question.device} asks for ({question.kind})")
 
 
-def _places(question: "QuestionView", answers: "Prompter", tell: Tell) -> str:
+def _places(desk: "Desk", question: "QuestionView") -> str:
     for _slip in range(TRIES):
-        given = answers.secret(f"Places of the PIN of {question.device}").strip()
+        given = desk.answers.secret(f"Places of the PIN of {question.device}").strip()
         if PLACES.fullmatch(given):
             return given
-        tell("  The places are the figures 1 to 9.")
+        desk.tell("  The places are the figures 1 to 9.")
     raise AnswerMissing("no places of a PIN were typed")

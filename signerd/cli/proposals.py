@@ -1,4 +1,4 @@
-"""proposals, show, approve, reject; inspect, sign: a PSBT from a file or standard input, unknown to the
+"""proposals, show, approve, decline; inspect, sign: a PSBT from a file or standard input, unknown to the
 platform.
 """
 
@@ -15,9 +15,10 @@ from signerd.cli.desk import Desk, answering, asking, path_option, read_file, ve
 from signerd.cli.naming import proposal_named
 from signerd.cli.progress import Tell, until_decided
 from signerd.cli.words import payment_lines, proposal_text, proposals_text, psbt_text, standing_words
-from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY, State, network_words, state_words
+from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY, State, network_words
 from signerd.errors import AnswerMissing, IllegalEvent, InvalidRequest, NeedsAcknowledgement, RefusedByChecks
 from signerd.shapes.limits import MAX_PSBT_BODY
+from signerd.standing import line_words
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
@@ -37,8 +38,7 @@ psbt_id_argument = click.argument(
 psbt_version_option = click.option(
     "--psbt-version",
     type=click.Choice(["0", "2"]),
-    default="0",
-    help="Of the PSBT that is written: 0 (BIP-174) or 2 (BIP-370).",
+    help="Of the PSBT that is written: 0 (BIP-174) or 2 (BIP-370). Default: as it came, or 0.",
 )
 
 
@@ -121,7 +121,8 @@ def _already_approved(view: "ProposalView") -> bool:
         return False
     if view.state in {*ASKED, "refused"}:
         raise refused_by_checks(view)
-    raise IllegalEvent(f"the proposal cannot be approved: {state_words(view.state)}")
+    hint = view.on_decline if view.state == State.DECLINED else None
+    raise IllegalEvent(f"the proposal cannot be approved: {line_words(view)}", hint=hint)
 
 
 def refused_by_checks(view: "ProposalView") -> RefusedByChecks:
@@ -159,7 +160,7 @@ def outcome(daemon: "DaemonClient", psbt_id: str, position: int, tell: Tell, *, 
     except KeyboardInterrupt:
         aside(
             "Your approval stands, and signerd goes on with it. While your device asks, a no there takes it "
-            "back; else `signerd reject`, until the platform has your signature."
+            "back; else `signerd decline`, until the platform has your signature."
         )
         raise click.exceptions.Exit(Exit.INTERRUPTED) from None
 
@@ -172,18 +173,17 @@ def status_of(final: "ProposalView") -> Exit:
 @click.option("--reason", default="", help="Why; the platform shows it to the others.")
 @verbose_option
 @asking
-def reject(desk: Desk, psbt_id: str, reason: str, verbose: bool) -> None:
+def decline(desk: Desk, psbt_id: str, reason: str, verbose: bool) -> None:
     """Show a proposal, ask, and decline it; the platform is told."""
     view = proposal_named(desk.daemon, psbt_id, unseen=desk.yes)
+    if view.state == State.DECLINED:
+        raise IllegalEvent("it is declined already", hint=view.on_decline)
     if view.state == State.SIGNING:
-        raise IllegalEvent(
-            f"the proposal cannot be declined here now: {state_words(view.state)}",
-            hint="Say no on the device.",
-        )
+        raise IllegalEvent("your device is asked about it now", hint="Say no on the device.")
     if not desk.yes:
-        desk.tell(proposal_text(view, verbose=verbose) + "\n")
-        desk.confirm(f"Decline this on {network_words(view.network)}?", "Nothing was declined.")
-    line = desk.daemon.reject(view.psbt_id, reason)
+        desk.tell(f"{proposal_text(view, verbose=verbose)}\n\n{view.on_decline}\n")
+        desk.confirm(f"Decline this on {network_words(view.network)}, for good?", "Nothing was declined.")
+    line = desk.daemon.decline(view.psbt_id, reason)
     desk.give(line, f"Proposal {line.psbt_id}: {standing_words(line)}")
 
 
@@ -211,11 +211,13 @@ def sign(
     desk: Desk,
     file: str,
     out: Path | None,
-    psbt_version: "PsbtVersion",
+    psbt_version: "PsbtVersion | None",
     acknowledge: tuple[str, ...],
     verbose: bool,
 ) -> None:
     """Show what a PSBT does, ask, have it signed on the device, and write it. It is sent nowhere."""
+    from multisig.psbt import ReceivedPsbt
+
     # Standard input is the PSBT, so no answer can be read from it.
     if file == STANDARD and not desk.yes:
         raise AnswerMissing(
@@ -234,7 +236,8 @@ def sign(
         final = decided(desk, view, named, aside, wait=True, verbose=verbose)
     else:
         aside("You signed it before: this is the same signature again.")
-    imported = desk.daemon.imported_psbt(imported.psbt_id, psbt_version)
+    version = psbt_version or ("2" if ReceivedPsbt.parse(psbt).version else "0")
+    imported = desk.daemon.imported_psbt(imported.psbt_id, version)
     if imported.signed_psbt is None and final is not None:
         raise click.exceptions.Exit(status_of(final))
     _write_signed(imported, out, as_json=desk.as_json)

@@ -1,7 +1,9 @@
 """service: start signerd with the desktop, by the system's service manager."""
 
 import os
+import subprocess
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
@@ -9,9 +11,8 @@ import click
 
 from custody.common.terminal import Exit, answer, aside, say
 from signerd.cli.desk import Desk, answering
-from signerd.cli.system import require, run_command
-from signerd.errors import AlreadyRunning, InvalidRequest, NotOnThisSystem
-from signerd.service.manager import Service, ServicePaths, this_command
+from signerd.errors import AlreadyRunning, InvalidRequest, NotOnThisSystem, SystemToolFailed
+from signerd.service.manager import Command, Ended, Service, ServicePaths, this_command
 
 HAND_OVER = (
     "The page 'Installing signerd' of the documentation says how to hand it over. "
@@ -23,6 +24,41 @@ MANAGERS = {
     "linux": "signerd.service.systemd",
     "darwin": "signerd.service.launchd",
 }
+
+# systemd waits two minutes for a daemon to be ready, and half a minute for one to stop.
+SECONDS = 180.0
+
+
+def run_command(command: Command) -> Ended:
+    """Run a command. Raises SystemToolFailed where it cannot be run, or does not end in time."""
+    words = " ".join(command)
+    try:
+        return subprocess.run(  # noqa: S603 - by a name of ours
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=SECONDS,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise SystemToolFailed(
+            f"`{words}`: {command[0]} is not on this system",
+            hint="On a system without it, start signerd with `signerd run`.",
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise SystemToolFailed(f"`{words}` did not end in {SECONDS:.0f} seconds") from None
+
+
+def require(commands: Iterable[Command]) -> None:
+    """Run commands in order. Raises SystemToolFailed with the output of the first that fails."""
+    for command in commands:
+        ended = run_command(command)
+        if ended.returncode:
+            output = f": {said}" if (said := ended.stdout.strip()) else ""
+            raise SystemToolFailed(f"`{' '.join(command)}` ended with status {ended.returncode}{output}")
 
 
 @click.group()

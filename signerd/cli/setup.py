@@ -59,10 +59,9 @@ def _is_configured(desk: Desk) -> bool:
 
 
 def _next(desk: Desk) -> str:
-    named = "signerd" if desk.given is None else f"signerd --state {desk.given}"
-    run = "" if desk.running() else f"  {named} run       in a window of its own\n"
+    run = "" if desk.running() else "  `signerd run`, in a window of its own\n"
     return (
         f"Next, with your device connected:\n{run}"
-        f"  {named} register  gives the platform your device's public keys\n"
-        f"  {named} vaults    once the vault is made; then pin NAME: compare it with the other signers"
+        "  `signerd register` gives the platform your device's public keys\n"
+        "  `signerd vaults`, once the vault is made; then pin NAME: compare it with the other signers"
     )

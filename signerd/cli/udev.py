@@ -9,7 +9,7 @@ import click
 
 from custody.common.terminal import Exit, say, table
 from signerd.cli.desk import Desk, answering
-from signerd.cli.system import require
+from signerd.cli.service import require
 from signerd.errors import NeedsRoot, NotOnThisSystem, SystemToolFailed
 from signerd.service.manager import this_command
 from signerd.udev import rules

@@ -1,11 +1,13 @@
-"""vaults, pin, unpin, addresses, accounts."""
+"""vaults, pin, unpin, policy, addresses, accounts."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from signerd import shapes
 from signerd.cli import naming
 from signerd.cli.desk import NOT_UTF_8, Desk, answering, path_option, read_file, read_text
 from signerd.cli.naming import vault_named
@@ -15,30 +17,17 @@ from signerd.core.text import WHY_ELSEWHERE, as_compared
 from signerd.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from signerd.client import DaemonClient
-    from signerd.shapes import (
-        AccountKeys,
-        AddressPage,
-        AddressShown,
-        CosignerView,
-        EnrolmentForm,
-        ImportedQuorum,
-        PinPreview,
-        VaultView,
-    )
-
 
 SOURCES = {"record": "the platform's record", "file": "your file", "psbt": "the PSBT's account keys"}
 
 
-def vault_text(vault: "VaultView") -> str:
+def vault_text(vault: "shapes.VaultView") -> str:
     """One vault as `signerd vaults` shows it."""
     return "\n".join((_head(vault), f"  {_standing(vault)}", *_figures(vault), *_alarms(vault)))
 
 
-def preview_text(preview: "PinPreview") -> str:
+def preview_text(preview: "shapes.PinPreview") -> str:
     """What the person compares before typing the code."""
     source = SOURCES.get(preview.source, preview.source)
     also = "" if preview.source == "record" else ", and the platform's record says the same"
@@ -51,12 +40,12 @@ def preview_text(preview: "PinPreview") -> str:
     return "\n".join(lines)
 
 
-def _head(vault: "VaultView") -> str:
+def _head(vault: "shapes.VaultView") -> str:
     quorum = f"{vault.threshold} of {vault.signers}" if vault.signers else "not readable"
     return f"{vault.vault_id}  '{vault.name}'  {quorum}    {network_words(vault.network)}"
 
 
-def _standing(vault: "VaultView") -> str:
+def _standing(vault: "shapes.VaultView") -> str:
     if not vault.pinned:
         return "not pinned: nothing of it is signed"
     known = ", known to your device" if vault.enrolled else ""
@@ -65,7 +54,7 @@ def _standing(vault: "VaultView") -> str:
     return f"PINNED{known}{shown}{held}"
 
 
-def _figures(vault: "VaultView") -> list[str]:
+def _figures(vault: "shapes.VaultView") -> list[str]:
     lines = []
     if vault.first_address is not None:
         lines.append(f"  first address      {vault.first_on_screen or vault.first_address}")
@@ -80,11 +69,11 @@ def _figures(vault: "VaultView") -> list[str]:
     return lines
 
 
-def _cosigner(key: "CosignerView") -> str:
+def _cosigner(key: "shapes.CosignerView") -> str:
     return f"{key.fingerprint}  {key.path}  {key.xpub}{'  (your device)' if key.ours else ''}"
 
 
-def _alarms(vault: "VaultView") -> list[str]:
+def _alarms(vault: "shapes.VaultView") -> list[str]:
     lines = []
     if vault.renamed is not None:
         lines.append(f"  The platform calls it '{vault.renamed}' now. A name is a label only.")
@@ -121,7 +110,8 @@ def vaults(desk: Desk) -> None:
     "--from",
     "from_file",
     metavar="FILE",
-    help="A file that has the vault: a BSMS 1.0 record (BIP-129), or a descriptor with its checksum.",
+    help="A file that has the vault: of Sparrow, Nunchuk, Caravan, Specter, Coldcard or Bitcoin Core, a BSMS "
+    "record, or a descriptor with its checksum.",
 )
 @path_option(
     "--psbt", "from_psbt", metavar="FILE", help="A PSBT that carries the xpubs of all its cosigners."
@@ -151,7 +141,7 @@ def pin(
     from_psbt: Path | None,
     without_device_address: bool,
     enrolment_file: Path | None,
-    enrolment_form: "EnrolmentForm",
+    enrolment_form: "shapes.EnrolmentForm",
 ) -> None:
     """Pin a vault after you compared it with the other signers; from then on this machine knows it.
 
@@ -163,16 +153,17 @@ def pin(
 
     shown = vault_named(desk.daemon, vault_id)
     vault_id = shown.vault_id
-    imported = _given_quorum(from_file, from_psbt, shown.network)
+    imported = _given_quorum(desk, from_file, from_psbt, shown.network)
     preview = desk.daemon.preview_pin(vault_id, imported)
     desk.tell(preview_text(preview))
     if code is None:
-        code = desk.answers.line("Type the verification code as another signer reads it to you")
+        read = "" if shown.signers == 1 else " as another signer reads it to you"
+        code = desk.answers.line(f"Type the verification code{read}")
     if enrolment_file is not None:
         seen = compared_on_device(desk, vault_id, enrolment_file, enrolment_form)
         pinned = desk.daemon.pin(vault_id, code, imported, airgapped=seen)
     else:
-        with reporting(desk, vault_id), accepting_other_address(desk.connect, desk.tell):
+        with reporting(desk, vault_id), accepting_other_address(desk):
             pinned = desk.daemon.pin(vault_id, code, imported, without_device_address=without_device_address)
     desk.give(pinned, f"Pinned.\n{vault_text(pinned)}")
 
@@ -193,12 +184,13 @@ def unpin(desk: Desk, vault_id: str, code: str | None) -> None:
     desk.give(left, f"Not pinned any more.\n{vault_text(left)}")
 
 
-def _given_quorum(file: Path | None, psbt: Path | None, network: str) -> "ImportedQuorum | None":
+def _given_quorum(
+    desk: Desk, file: Path | None, psbt: Path | None, network: str
+) -> "shapes.ImportedQuorum | None":
     """The vault from the file or PSBT that the person gives. Raises InvalidRequest."""
     from firmware_bridge.airgap.handoff import decode_psbt
     from firmware_bridge.errors import BridgeError
-    from multisig import MultisigError, Network, ReceivedPsbt, vault_of_file, vault_of_psbt
-    from signerd.shapes import ImportedQuorum
+    from multisig import MultisigError, Network, ReceivedPsbt, read_vault_file, vault_of_psbt
 
     if file is None and psbt is None:
         return None
@@ -207,15 +199,32 @@ def _given_quorum(file: Path | None, psbt: Path | None, network: str) -> "Import
     try:
         if file is not None:
             text = read_text(file, MAX_FILE_BYTES, f"A PSBT is given with --psbt. {NOT_UTF_8}")
-            vault = vault_of_file(text, Network(network))
-            return ImportedQuorum(source="file", descriptor=vault.descriptor)
+            read = read_vault_file(text, Network(network))
+            desk.tell(" ".join((f"Read as {read.form}.", *read.notes)))
+            return shapes.ImportedQuorum(source="file", descriptor=read.vault.descriptor)
         assert psbt is not None
         parsed = ReceivedPsbt.parse(decode_psbt(read_file(psbt, MAX_FILE_BYTES))).psbt
-        return ImportedQuorum(source="psbt", descriptor=vault_of_psbt(parsed, Network(network)).descriptor)
+        return shapes.ImportedQuorum(
+            source="psbt", descriptor=vault_of_psbt(parsed, Network(network)).descriptor
+        )
     except (BridgeError, MultisigError) as error:
         raise InvalidRequest(
             f"{file or psbt} has no vault that can be pinned: {error}", hint=error.hint
         ) from error
+
+
+@vault_argument
+@click.option("--caravan", is_flag=True, help="As Caravan's file.")
+@answering
+def policy(desk: Desk, vault_id: str, caravan: bool) -> None:
+    """A pinned vault as a wallet policy (BIP-388), for another program: its template, its keys, and what a
+    Ledger returned when the vault was registered on it. Whoever sees it sees the vault's payments.
+    """
+    given = desk.daemon.vault_policy(naming.vault_id(desk.daemon, vault_id))
+    registered = [f"{one.fingerprint}  '{one.name}'  {one.hmac}" for one in given.registrations]
+    none = "No registration of a Ledger is kept here."
+    text = "\n".join((given.template, *given.keys, "", *(registered or (none,))))
+    desk.give(given, given.caravan if caravan else text)
 
 
 OF_PROFILE = "profile"
@@ -242,8 +251,8 @@ def addresses(desk: Desk, whose: str, start: int, count: int, change: bool, show
     With --show your device shows the address as well, and the two are compared.
     """
     chain, daemon = int(change), desk.daemon
-    listing: Callable[..., AddressPage] = daemon.profile_addresses
-    showing: Callable[..., AddressShown] = daemon.show_profile_address
+    listing: Callable[..., shapes.AddressPage] = daemon.profile_addresses
+    showing: Callable[..., shapes.AddressShown] = daemon.show_profile_address
     if whose != OF_PROFILE:
         whose = naming.vault_id(daemon, whose)
         listing, showing = partial(daemon.vault_addresses, whose), partial(daemon.show_vault_address, whose)
@@ -251,7 +260,7 @@ def addresses(desk: Desk, whose: str, start: int, count: int, change: bool, show
         page = listing(chain=chain, start=start, count=count)
         desk.give(page, _page_text(page))
         return
-    with reporting(desk, _subject(daemon, whose)), accepting_other_address(desk.connect, desk.tell):
+    with reporting(desk, _subject(daemon, whose)), accepting_other_address(desk):
         shown = showing(index=show, chain=chain)
     desk.give(shown, f"Your device shows the same address: {as_compared(shown.on_screen, shown.address)}.")
 
@@ -264,7 +273,7 @@ def _subject(daemon: "DaemonClient", whose: str) -> str:
     return next((device.id for device in daemon.devices() if device.fingerprint == registered), whose)
 
 
-def _page_text(page: "AddressPage") -> str:
+def _page_text(page: "shapes.AddressPage") -> str:
     head = f"{page.name}    {network_words(page.network)}"
     lines = []
     for one in page.addresses:
@@ -290,7 +299,7 @@ def accounts(desk: Desk, device: str | None, number: int) -> None:
     desk.give(keys, _keys_text(keys))
 
 
-def _keys_text(keys: "AccountKeys") -> str:
+def _keys_text(keys: "shapes.AccountKeys") -> str:
     if keys.fingerprint is None:
         return "No device of yours is registered. Connect it and run `signerd register`."
     lines = [f"{keys.fingerprint}    {network_words(keys.network)}"]

@@ -3,23 +3,12 @@ on top.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from custody.common.text import amount, count, short_ids
-from signerd.core.states import ASKED, is_proof, network_words, state_words
+from signerd import shapes
+from signerd.core.states import ASKED, network_words
 from signerd.core.text import WHY_ELSEWHERE, place_words
-
-if TYPE_CHECKING:
-    from signerd.shapes import (
-        CheckView,
-        DataView,
-        MoneyView,
-        ProofView,
-        ProposalLine,
-        ProposalView,
-        PsbtReview,
-        TokenView,
-    )
+from signerd.standing import is_proof, line_words, own_words
 
 PROFILE = "your own profile"
 # The check that compares with what is replaced.
@@ -29,7 +18,7 @@ _UNDECIDED = ASKED | {"received"}
 _MARKS = {"allow": "ok     ", "warn": "WARNING", "refuse": "REFUSED"}
 
 
-def proposals_text(lines: "Sequence[ProposalLine]") -> str:
+def proposals_text(lines: "Sequence[shapes.ProposalLine]") -> str:
     """A list, a few lines for each; the network on top. Ids are shortened as far as they stay distinct."""
     short = short_ids([line.psbt_id for line in lines])
     networks = dict.fromkeys(network_words(line.network) for line in lines)
@@ -37,42 +26,53 @@ def proposals_text(lines: "Sequence[ProposalLine]") -> str:
     return "\n\n".join([*networks, *("\n".join(block) for block in blocks)])
 
 
-def _listed_proposal(line: "ProposalLine", short: str) -> list[str]:
+def _listed_proposal(line: "shapes.ProposalLine", short: str) -> list[str]:
     whose = PROFILE if line.imported_by and line.from_profile else _vault_words(line)
     lines = [line.title, standing_words(line), f"from {whose}, {_fee(line)}"]
     if line.imported_by:
         lines.append(f"not the platform's: imported by {line.imported_by}")
     else:
         lines.append(f"{line.collected} of {line.required} signatures, {_said_of(line)}")
-    lines += _trouble(line)
+    lines += [*_trouble(line), *_declines(line)]
+    if own := own_words(line):
+        lines.append(own)
     first, *others = lines
     return [f"{short}  {first}", *(f"{'':{len(short)}}  {other}" for other in others)]
 
 
-def _fee(line: "ProposalLine") -> str:
+def _fee(line: "shapes.ProposalLine") -> str:
     if is_proof(line):
         return "moves no money"
     return f"fee {amount(line.fee_sats)}"
 
 
-def _vault_words(line: "ProposalLine") -> str:
+def _vault_words(line: "shapes.ProposalLine") -> str:
     return "a vault that is not pinned here" if line.vault_name is None else f"'{line.vault_name}'"
 
 
-def _trouble(line: "ProposalLine") -> list[str]:
+def _trouble(line: "shapes.ProposalLine") -> list[str]:
     if line.trouble is None:
         return []
     since = _moment(line.trouble.since)
     return [f"TROUBLE, by the platform's word, since {since}: {line.trouble.sentence}"]
 
 
-def _said_of(line: "ProposalLine") -> str:
+def _declines(line: "shapes.ProposalLine") -> list[str]:
+    """Also the person's own, once the platform has it."""
+    return [
+        f"DECLINED, by the platform's word, by {one.by}{'' if one.at is None else f' on {_moment(one.at)}'}"
+        + (f': "{one.reason}"' if one.reason else "")
+        for one in line.declines
+    ]
+
+
+def _said_of(line: "shapes.ProposalLine") -> str:
     """What only the platform says of it."""
     memo = f', "{line.memo}"' if line.memo else ""
     return f"the platform says: by {line.proposed_by}{_when(line)}{memo}"
 
 
-def _when(line: "ProposalLine") -> str:
+def _when(line: "shapes.ProposalLine") -> str:
     return "" if line.proposed_at is None else f" on {_moment(line.proposed_at)}"
 
 
@@ -80,7 +80,7 @@ def _moment(at: str) -> str:
     return at.replace("T", " ").replace("Z", " UTC")
 
 
-def proposal_text(view: "ProposalView", *, verbose: bool = False) -> str:
+def proposal_text(view: "shapes.ProposalView", *, verbose: bool = False) -> str:
     """Everything that an approval is bound to, and what the platform says, marked as such. What holds it
     comes first; whom it pays comes last, right above the question. ``verbose``: with each check that passed.
     """
@@ -90,14 +90,16 @@ def proposal_text(view: "ProposalView", *, verbose: bool = False) -> str:
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
-def _head(view: "ProposalView") -> list[str]:
+def _head(view: "shapes.ProposalView") -> list[str]:
     vault = _vault_words(view)
     code = f", verification code {view.verification_code}" if view.verification_code else ""
     lines = [
         view.title,
         f"{'PSBT' if view.imported_by else 'Proposal'} {view.psbt_id}    {network_words(view.network)}",
-        f"  State: {state_words(view.state, proof=is_proof(view))}",
+        f"  State: {line_words(view)}",
     ]
+    if own := own_words(view):
+        lines.append(f"  {own}")
     if view.imported_by:
         lines.append(f"  Not the platform's: imported by {view.imported_by}")
     # A forward goes into a vault; an imported PSBT from the profile does not concern one.
@@ -112,10 +114,10 @@ def _head(view: "ProposalView") -> list[str]:
         lines.append(f"  {view.reason}")
     if view.alarm and view.alarm != view.reason:
         lines.append(f"  {view.alarm}")
-    return [*lines, *(f"  {line}" for line in _trouble(view))]
+    return [*lines, *(f"  {line}" for line in (*_trouble(view), *_declines(view)))]
 
 
-def money_lines(money: "MoneyView | None", whose: str) -> list[str]:
+def money_lines(money: "shapes.MoneyView | None", whose: str) -> list[str]:
     """``whose``: the owner of the coins, to whom the change goes."""
     if money is None:
         return ["Where the money goes: NOT KNOWN. The transaction was not judged; the checks say why."]
@@ -137,7 +139,7 @@ def money_lines(money: "MoneyView | None", whose: str) -> list[str]:
     return [*lines, *payment_lines(money)]
 
 
-def payment_lines(money: "MoneyView | None") -> list[str]:
+def payment_lines(money: "shapes.MoneyView | None") -> list[str]:
     lines = []
     for p in () if money is None else money.payments:
         label = f" ({p.label})" if p.label else ""
@@ -147,7 +149,7 @@ def payment_lines(money: "MoneyView | None") -> list[str]:
     return lines
 
 
-def _proof_lines(proof: "ProofView", txid: str) -> list[str]:
+def _proof_lines(proof: "shapes.ProofView", txid: str) -> list[str]:
     return [
         "It moves no money, and pays no fee (from the transaction itself)",
         f"  {proof.sentence}",
@@ -163,13 +165,13 @@ def _elsewhere(screen: str | None, address: str | None) -> list[str]:
     return [] if screen == address else [f"         {address} elsewhere: {WHY_ELSEWHERE}"]
 
 
-def _data(output: "DataView") -> list[str]:
+def _data(output: "shapes.DataView") -> list[str]:
     text = f" ('{output.text}')" if output.text else ""
     line = f"  data   {count(len(output.data) // 2, 'byte', 'bytes')}: {output.data}{text}"
     return [line] if output.token is None else [line, *_token(output.token)]
 
 
-def _token(token: "TokenView") -> list[str]:
+def _token(token: "shapes.TokenView") -> list[str]:
     """The hex that the device shows is on a line of its own, to be compared digit by digit."""
     rows = (*token.details, ("token", _token_name(token)), ("on the device", _on_screen(token)))
     return [
@@ -180,13 +182,13 @@ def _token(token: "TokenView") -> list[str]:
     ]
 
 
-def _on_screen(token: "TokenView") -> str:
+def _on_screen(token: "shapes.TokenView") -> str:
     if token.on_screen is None:
         return "not known"
     return token.on_screen if token.on_screen == token.hex else f"{token.on_screen}.. and no more"
 
 
-def _listed(token: "TokenView") -> list[str]:
+def _listed(token: "shapes.TokenView") -> list[str]:
     """Lines are numbered, so that the end of a long list is not mistaken for all of it."""
     if not token.listed:
         return []
@@ -199,19 +201,22 @@ def _listed(token: "TokenView") -> list[str]:
     ]
 
 
-def _token_name(token: "TokenView") -> str:
+def _token_name(token: "shapes.TokenView") -> str:
     if not token.proven:
         return "NOT PROVEN: amounts are raw units"
     supplies = f"first supply {token.first_supply}, never more than {token.max_supply}"
     return f"proven by its deployment, {supplies} {token.ticker} tokens"
 
 
-def _terms(money: "MoneyView") -> str:
-    replaceable = ", replaceable" if money.replaceable else ", not replaceable"
+def _terms(money: "shapes.MoneyView") -> str:
+    from multisig.transaction import VERSION_NAMES
+
+    version = f", {VERSION_NAMES[money.version]}" if money.version in VERSION_NAMES else ""
+    replaceable = f"{version}, {'' if money.replaceable else 'not '}replaceable"
     return f"{replaceable}, not before {money.locktime} (locktime)" if money.locktime else replaceable
 
 
-def check_lines(checks: "tuple[CheckView, ...]", *, verbose: bool = False) -> list[str]:
+def check_lines(checks: "tuple[shapes.CheckView, ...]", *, verbose: bool = False) -> list[str]:
     """What refuses or warns comes first. Checks that passed are one line unless ``verbose``."""
     passed = [c for c in checks if c.outcome == "allow"]
     lines = sorted((c for c in checks if c.outcome != "allow"), key=lambda c: c.outcome != "refuse")
@@ -222,13 +227,13 @@ def check_lines(checks: "tuple[CheckView, ...]", *, verbose: bool = False) -> li
     return ["Checks", *words]
 
 
-def _claims(view: "ProposalView") -> list[str]:
+def _claims(view: "shapes.ProposalView") -> list[str]:
     if view.imported_by:
         return ["The platform says nothing about it: it does not know it, and is not told."]
     collected = f"{view.collected} of {view.required} signatures"
     lines = [
         "What the platform says (not believed)",
-        f"  {view.kind}, {view.platform_status}: {collected}",
+        f"  {view.kind}, {view.platform_status.lower()}: {collected}",
         f"  made by {view.proposed_by}{_when(view)}",
     ]
     if view.description:
@@ -241,7 +246,7 @@ def _claims(view: "ProposalView") -> list[str]:
     return lines
 
 
-def _verdict(view: "ProposalView | PsbtReview", state: str = "received") -> list[str]:
+def _verdict(view: "shapes.ProposalView | shapes.PsbtReview", state: str = "received") -> list[str]:
     if not view.allowed:
         return ["It cannot be approved: a check refuses it."]
     if view.to_acknowledge and state in _UNDECIDED:
@@ -249,15 +254,15 @@ def _verdict(view: "ProposalView | PsbtReview", state: str = "received") -> list
     return []
 
 
-def standing_words(line: "ProposalLine") -> str:
+def standing_words(line: "shapes.ProposalLine") -> str:
     """The state and why; a reason that begins with the state's own words says both."""
-    state = state_words(line.state, proof=is_proof(line))
+    state = line_words(line)
     if line.reason.lower().startswith(state):
         return state + line.reason[len(state) :]
     return f"{state}: {line.reason}" if line.reason else state
 
 
-def psbt_text(view: "PsbtReview", *, verbose: bool = False) -> str:
+def psbt_text(view: "shapes.PsbtReview", *, verbose: bool = False) -> str:
     """What signing a PSBT would do, before the person is asked."""
     whose = f"the vault '{view.vault_name}'" if view.vault_id else PROFILE
     head = [view.title, f"A PSBT that the platform says nothing about    {network_words(view.network)}"]

@@ -9,25 +9,19 @@
 
 from typing import TYPE_CHECKING, Any
 
-from signerd.client.flow import Granted, store_token, stored_token
-from signerd.client.waiting import DaemonClient, EventSubscription
+from signerd.client.flow import Granted as Granted
+from signerd.client.flow import store_token as store_token
+from signerd.client.flow import stored_token as stored_token
+from signerd.client.waiting import DaemonClient as DaemonClient
+from signerd.client.waiting import EventSubscription as EventSubscription
 
 if TYPE_CHECKING:
-    from signerd.client.awaiting import AsyncDaemonClient
-
-__all__ = [
-    "AsyncDaemonClient",
-    "DaemonClient",
-    "EventSubscription",
-    "Granted",
-    "store_token",
-    "stored_token",
-]
+    from signerd.client.awaiting import AsyncDaemonClient as AsyncDaemonClient
 
 
 def __getattr__(name: str) -> Any:
     """Import the async clients, which need httpx, on first use (PEP 562)."""
-    if name not in __all__:
+    if name != "AsyncDaemonClient":
         raise AttributeError(f"module {__name__} has no attribute {name}")
     from signerd.client import awaiting
 

@@ -5,7 +5,6 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Self
 
 import httpx
 
@@ -26,24 +25,8 @@ class AsyncDaemonClient(LoopbackApi, Awaiting[DaemonAddress]):
     ) -> None:
         """Raises DaemonNotRunning; UnsafeFolder where another user could have made the socket."""
         self.address = address_of(at)
-        self._http = _async_connection(self.address)
-        super().__init__(self.address, partial(perform, self._http), sleep or asyncio.sleep)
-
-    @classmethod
-    def at(cls, url: str, token: str | None = None) -> Self:
-        """Over TCP. Without a token only ``pair`` is answered. Raises InvalidRequest for a URL of another
-        machine.
-        """
-        return cls(DaemonAddress.of_address(url, token))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_exc: object) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        await self._http.aclose()
+        http = _async_connection(self.address)
+        super().__init__(self.address, partial(perform, http), sleep or asyncio.sleep, http.aclose)
 
     @contextlib.asynccontextmanager
     async def follow(

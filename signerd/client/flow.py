@@ -6,11 +6,12 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final, Self
 
 from custody.common.exchange import Plan, Wait, method
 from custody.common.pace import Backoff, no_jitter
 from custody.common.private_files import is_open, is_ours, write_private
+from signerd import shapes
 from signerd.api.account import AccountApi
 from signerd.api.apps import AppsApi
 from signerd.api.devices import DevicesApi
@@ -18,11 +19,6 @@ from signerd.api.proposals import ProposalsApi
 from signerd.api.vaults import VaultsApi
 from signerd.asking import DaemonAddress, parse
 from signerd.errors import DaemonFailed, DaemonNotRunning, NotAllowed, SignerdError, UnsafeFolder
-
-if TYPE_CHECKING:
-    from signerd import shapes
-    from signerd.shapes import Happened
-
 
 # The person compares six digits meanwhile: a second more is not noticed.
 ASK_AGAIN_SECONDS = 1.0
@@ -42,6 +38,13 @@ class LoopbackApi(AccountApi, DevicesApi, VaultsApi, ProposalsApi, AppsApi):
     """The calls. Each raises DaemonNotRunning, DaemonFailed, and the leaves of SignerdError that the daemon
     answers with.
     """
+
+    @classmethod
+    def at(cls, url: str, token: str | None = None) -> Self:
+        """Over TCP. Without a token only ``pair`` is answered. Raises InvalidRequest for a URL of another
+        machine.
+        """
+        return cls(DaemonAddress.of_address(url, token))  # type: ignore[call-arg]  # as both clients are made
 
     @method
     @staticmethod
@@ -142,7 +145,7 @@ def is_news(line: str) -> bool:
     return line.startswith((_DATA, ":"))
 
 
-def event(line: str, *, is_plain: bool) -> "Happened | None":
+def event(line: str, *, is_plain: bool) -> "shapes.Happened | None":
     """The event of a line; None for a heartbeat. Raises DaemonFailed."""
     if not line.startswith(_DATA):
         return None
@@ -150,9 +153,7 @@ def event(line: str, *, is_plain: bool) -> "Happened | None":
     try:
         if is_plain:
             return parse(content)  # type: ignore[no-any-return]  # its fields are the shape's
-        from signerd.shapes import Happened
-
         # pydantic's errors are ValueErrors.
-        return Happened.model_validate_json(content)
+        return shapes.Happened.model_validate_json(content)
     except ValueError:
         raise DaemonFailed("a line of the daemon's events makes no sense") from None

@@ -8,17 +8,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from custody.common.exchange import HttpReply, HttpRequest, Waiting
 from custody.common.plain_http import TROUBLES, PlainConnection, headers_of, no_answer, perform, pieces
+from signerd import shapes
 from signerd.api.account import EventsApi
 from signerd.asking import DaemonAddress, address_of, failure, refusal
 from signerd.client.flow import BROKEN, LoopbackApi, Patience, event, is_news
 from signerd.errors import SignerdError
-
-if TYPE_CHECKING:
-    from signerd.shapes import Happened
 
 
 class DaemonClient(LoopbackApi, Waiting[DaemonAddress]):
@@ -31,7 +29,6 @@ class DaemonClient(LoopbackApi, Waiting[DaemonAddress]):
     def __init__(self, at: Path | DaemonAddress, *, sleep: Callable[[float], None] = time.sleep) -> None:
         """Raises DaemonNotRunning; UnsafeFolder where another user could have made the socket."""
         self.address = address_of(at)
-        self.address.require_answering()
         super().__init__(self.address, partial(perform, connect=self.address.connect), sleep)
 
     @classmethod
@@ -42,22 +39,6 @@ class DaemonClient(LoopbackApi, Waiting[DaemonAddress]):
         Raises as the constructor.
         """
         return cls(replace(DaemonAddress.of_folder(state), is_plain=True))
-
-    @classmethod
-    def at(cls, url: str, token: str | None = None) -> Self:
-        """Over TCP. Without a token only ``pair`` is answered. Raises InvalidRequest for a URL of another
-        machine.
-        """
-        return cls(DaemonAddress.of_address(url, token))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Does nothing: there is no connection between calls."""
 
     def follow(self, *, after: int | None = None, subject: str | None = None) -> "EventSubscription":
         """What happens after the position ``after`` (None: from now on). Use the answer as a
@@ -117,7 +98,7 @@ class EventSubscription:
     def __exit__(self, *_exc: object) -> None:
         self._exit.close()
 
-    def __iter__(self) -> "Iterator[Happened | None]":
+    def __iter__(self) -> "Iterator[shapes.Happened | None]":
         with self._translated():
             while line := self._answer.readline():
                 text = line.decode("utf-8", "replace").rstrip("\r\n")

@@ -62,12 +62,17 @@ def differences(known: Vault, shown: Vault) -> tuple[str, ...]:
     sentences += [
         f"A cosigner came in: {key.origin}."
         for key in shown.cosigners
-        if key not in was and known.cosigner_for(key.fingerprint) is None
+        if key not in was
+        and known.cosigner_for(key.fingerprint) is None
+        and key.xpub not in {ours.xpub for ours in was}
     ]
     return tuple(sentences)
 
 
 def _gone(key: OriginKey, shown: Vault) -> str:
+    same = next((one for one in shown.cosigners if one.xpub == key.xpub), None)
+    if same is not None:
+        return f"A cosigner's key is the same, labelled {same.origin} in the place of {key.origin}."
     other = shown.cosigner_for(key.fingerprint)
     if other is None:
         return f"A cosigner went: {key.origin}."

@@ -138,7 +138,11 @@ def ended(record: Record) -> Step | None:
     state = advance(record.state, move)
     facts = {"from": record.state.value, "platform": status.value, "txid": record.snapshot.txid or ""}
     is_proven = is_proof_whole(record.snapshot)
-    reason = "The platform has the whole proof." if is_proven else f"The platform says {status.value}."
+    reason = (
+        "The platform has the whole proof." if is_proven else f"The platform says: {status.value.lower()}."
+    )
+    if move is ProposalMove.WITHDRAW and (why := record.snapshot.why_ended):
+        reason = f"{reason} Why, by its word: {foreign(why)}"
     return Step(
         replace(record, state=state, reason=reason, let_go=False),
         notes=(Note(state.value, record.psbt_id, facts),),

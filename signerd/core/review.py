@@ -116,6 +116,7 @@ def _with_digest(
         "vault": None if pin is None else [pin.vault_id, pin.name, pin.vault.descriptor],
         "verdicts": [[v.name, v.outcome.value, v.sentence, v.acknowledge] for v in verdicts],
         "workspace": snapshot.workspace_id,
+        **({"declines": [[one.by, one.reason] for one in snapshot.declines]} if snapshot.declines else {}),
         **({"created_by_name": plain(snapshot.created_by_name)} if snapshot.created_by_name else {}),
         **({} if snapshot.imported is None else {"imported": plain(snapshot.imported.by)}),
         **({} if token is None else {"token": bytecode_hash(token.blob).hex()}),

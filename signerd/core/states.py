@@ -9,7 +9,7 @@ never goes back to the person or to another device.
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Protocol, Self
+from typing import Self
 
 from signerd.errors import IllegalEvent
 
@@ -43,7 +43,8 @@ class State(StrEnum):
     QUARANTINED = "quarantined", "set aside: something is wrong with it"
     EXPIRED = "expired", "expired"
     SUPERSEDED = "superseded", "replaced by another proposal"
-    WITHDRAWN = "withdrawn", "withdrawn"
+    # By the platform, whose word is shown; by the program that imported it; or its signature stays here.
+    WITHDRAWN = "withdrawn", "ended"
 
 
 class ProposalMove(StrEnum):
@@ -182,22 +183,6 @@ def network_words(network: str) -> str:
     )
 
 
-class PaidAndFee(Protocol):
-    """A proposal's line. Both are None where it could not be reviewed."""
-
-    @property
-    def paid_sats(self) -> int | None: ...
-    @property
-    def fee_sats(self) -> int | None: ...
-
-
-def is_proof(line: PaidAndFee) -> bool:
-    """Whether it is proven to be a message (BIP-322), which moves no money and pays no fee."""
-    return line.paid_sats is not None and line.fee_sats is None
-
-
-def state_words(state: str, *, proof: bool = False) -> str:
+def state_words(state: str) -> str:
     """Of a state that this version does not know, the state itself."""
-    if proof and state == State.CONFIRMED:
-        return "proven"
     return next((known.words for known in State if known == state), state)

@@ -19,6 +19,11 @@ def bounded(text: str, longest: int = LONGEST_NAME) -> str:
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 
+def person_of(name: str, number: str) -> str:
+    """A person as the platform names them, or the number of the account."""
+    return bounded(name) or bounded(f"user {number}")
+
+
 def place_words(chain: int, index: int) -> str:
     """An address of ours by its chain (0 receive, 1 change) and index."""
     return f"{'change' if chain else 'receive'} address {index:,}"

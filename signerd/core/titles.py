@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from custody.common.text import SATS_PER_BTC, count
+from custody.common.text import SATS_PER_BTC, count, short_address
 from multisig import Inspection, Network
 from multisig.inspection import ProofOfControl
 from multisig.tokens import Bytecode, Deploy, Function, Payload, TokenCall, format_units
 from signerd.core.addresses import PinnedPlace, address_on_screen, on_screen
 from signerd.core.checks.case import Outcome
 from signerd.core.review import ProposalReview, payload_in
-from signerd.core.text import bounded, short_id
+from signerd.core.text import bounded, person_of, short_id
 
 Labels = Mapping[bytes, str]
 """The person's own names of addresses, by output script."""
@@ -27,8 +27,6 @@ NOT_JUDGED = "Not judged: where its money goes is not known"
 UNKNOWN_TOKEN = "tokens that this machine does not know"  # noqa: S105 - a token of value, not of access
 # The platform's description, on one line of a list.
 LONGEST_MEMO = 100
-# Both ends of a shortened address, to recognise it, never to compare it.
-_HEAD, _TAIL = 10, 6
 
 _CALLS = {
     Function.INIT: "Start {token}",
@@ -149,19 +147,11 @@ def btc(sats: int) -> str:
     return f"{whole}.{fraction:08d}".rstrip("0").rstrip(".") + " BTC"
 
 
-def short_address(address: str) -> str:
-    return address if len(address) <= _HEAD + _TAIL else f"{address[:_HEAD]}…{address[-_TAIL:]}"
-
-
 def memo_of(description: str) -> str:
     """The platform's description of a proposal as one line of a list."""
     return bounded(description, LONGEST_MEMO)
 
 
 def proposer_of(name: str, number: str, *, imported: bool = False) -> str:
-    """The proposer as the platform names them, or the number of the account.
-
-    ``imported``: ``number`` is the name of the importer.
-    """
-    unnamed = number if imported else f"user {number}"
-    return bounded(name) or bounded(unnamed)
+    """``imported``: ``number`` is the name of the importer."""
+    return bounded(number) if imported else person_of(name, number)

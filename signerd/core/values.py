@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import Enum, auto
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -12,8 +13,7 @@ from custody.schemas.proposals import Advice, ProposalStatus, TroubleKind, TxTyp
 from multisig import FeeRate, MultisigError, Network, OriginKey, OutPoint, Psbt, Sats, Transaction, Vault
 from multisig.tokens import Bytecode
 from signerd.core.places import Places
-from signerd.core.rules.spending import Spent
-from signerd.core.rules.values import NO_RULES, Rules
+from signerd.core.rules.values import NO_RULES, Rules, Spent
 from signerd.core.states import DECIDED_YES, UNDECIDED, ProposalMove, State, advance
 from signerd.core.tokens import ModelScreen, TokenClaim
 
@@ -84,6 +84,15 @@ ADVICE: Mapping[Advice, str] = MappingProxyType(
 
 
 @dataclass(frozen=True)
+class DeclineClaim:
+    """A signer's decline by the platform's word. ``at``: RFC 3339 UTC, if it is told."""
+
+    by: str
+    reason: str
+    at: str | None
+
+
+@dataclass(frozen=True)
 class Imported:
     """The importer of a PSBT that is not the platform's. ``app_id`` None: the person.
 
@@ -105,9 +114,9 @@ class Snapshot:
     """The platform's last state of a proposal. Nothing of it is trusted without a check.
 
     ``call``: its description of the token data; ``contract_uid``: its number of the token. ``created_at``
-    (RFC 3339 UTC) and ``created_by_name`` may be empty. ``imported``: set for an
-    imported PSBT, of which only the PSBT and the claimed vault are known; ``vault_id`` is empty where that is
-    no vault.
+    (RFC 3339 UTC) and ``created_by_name`` may be empty. ``declines``: of any signer, also of this one.
+    ``why_ended``: what somebody wrote when they ended it. ``imported``: set for an imported PSBT, of which
+    only the PSBT and the claimed vault are known; ``vault_id`` is empty where that is no vault.
     """
 
     psbt_id: str
@@ -135,6 +144,8 @@ class Snapshot:
     created_by_name: str = ""
     created_at: str = ""
     trouble: Trouble | None = None
+    declines: tuple[DeclineClaim, ...] = ()
+    why_ended: str = ""
 
     @property
     def is_of_token(self) -> bool:
@@ -195,6 +206,29 @@ class Record:
     def moved(self, move: ProposalMove, **changes: Any) -> "Record":
         """In the state after ``move``, with these changes. Raises IllegalEvent as ``advance``."""
         return replace(self, state=advance(self.state, move), **changes)
+
+
+class Work(Enum):
+    """``SUBMIT`` and ``TELL_DECLINE`` are safe to repeat: the same bytes under the same key."""
+
+    ASK_DEVICE = auto()
+    SUBMIT = auto()
+    TELL_DECLINE = auto()
+
+
+def todo(record: Record) -> Work | None:
+    """What is to be done follows from the stored record alone: a restart does the same. In SIGNING and
+    SUBMITTING it is being done; ``Restarted`` leads out of both.
+    """
+    match record.state:
+        case State.WAITING_DEVICE:
+            return Work.ASK_DEVICE
+        case State.SIGNED | State.KEPT if record.signature is not None:
+            return Work.SUBMIT
+        case State.DECLINED if record.decline is not None and not record.decline.delivered:
+            return Work.TELL_DECLINE
+        case _:
+            return None
 
 
 @dataclass(frozen=True)
@@ -351,8 +385,9 @@ class ReviewContext:
     unknown. ``former_keys``: of devices that were replaced. ``revoked``: the sentence about a revocation of
     the registered key, or empty. ``lapsed``: an imported PSBT can no longer be approved. ``token``: the
     proven token of the payload. ``pins``: every pinned vault, if that token's whitelist may name one, or the
-    vault is said to be replaced. ``places``: the known addresses, by ``places.policy_code``. ``screen``: of
-    the device that was last seen with our key of the vault, or None.
+    vault is said to be replaced. ``places``: the known addresses, by ``places.policy_code``. ``resembled``:
+    addresses that it pays, each with the one paid or named before that it only resembles. ``screen``: of the
+    device that was last seen with our key of the vault, or None.
     """
 
     network: Network
@@ -374,4 +409,5 @@ class ReviewContext:
     token: Bytecode | None = None
     pins: tuple[Pin, ...] = ()
     places: Mapping[str, Places] = field(default_factory=dict)
+    resembled: Mapping[str, str] = field(default_factory=dict)
     screen: ModelScreen | None = None

@@ -21,7 +21,7 @@ from signerd.callers import LoopbackCaller
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.signing import signing_of
-from signerd.core.states import State, state_words
+from signerd.core.states import State
 from signerd.core.tokens import ModelScreen
 from signerd.core.values import Record
 from signerd.daemon.imported import decoded_psbt, written_as
@@ -141,7 +141,7 @@ def _exported(daemon: Daemon, identity: str) -> list[Record]:
         )
     record = exports[-1]
     raise IllegalEvent(
-        f"the proposal {record.psbt_id} has ended ({state_words(record.state)}): its answer is refused",
+        f"the proposal {record.psbt_id} has ended: its answer is refused",
         hint="It counts as signed here all the same: anyone who has the file can still send it.",
     )
 

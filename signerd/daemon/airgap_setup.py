@@ -17,12 +17,12 @@ from firmware_bridge.airgap import (
     signature_of,
 )
 from multisig import MultisigError
+from multisig.coordinator_files import conversions
 from signerd.account.registration import Offer, ask_challenge, require_challenge
 from signerd.account.vaults import pinnable
 from signerd.daemon.airgap import refusing
-from signerd.daemon.devices import FIRST
+from signerd.daemon.devices import FIRST, written_on
 from signerd.daemon.service import Daemon
-from signerd.daemon.vaults import written_on
 from signerd.daemon.views import airgap_preview
 from signerd.errors import AnswerRefused, RegistrationStale
 from signerd.shapes import AirgapChallenge, EnrolmentFile, Registered, RegistrationPreview
@@ -30,7 +30,7 @@ from signerd.shapes import AirgapChallenge, EnrolmentFile, Registered, Registrat
 
 async def preview(daemon: Daemon, exports: Sequence[str]) -> RegistrationPreview:
     """The keys in these files; nothing is sent. Raises AnswerRefused."""
-    return airgap_preview(_offer(daemon, exports))
+    return airgap_preview(_offer(daemon, exports), conversions("\n".join(exports)))
 
 
 async def challenge(daemon: Daemon, exports: Sequence[str], digest: str) -> AirgapChallenge:

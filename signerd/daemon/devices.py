@@ -17,6 +17,7 @@ from firmware_bridge import (
     Device,
     DeviceFault,
     DeviceState,
+    Family,
     Locked,
     NeedsPassphrase,
     NoPermission,
@@ -28,7 +29,7 @@ from firmware_bridge import (
     data_screen,
 )
 from firmware_bridge.enrolment import fitting_name
-from firmware_bridge.makers import why_no_proof
+from firmware_bridge.makers import MAKERS, why_no_proof
 from multisig import RECEIVE, DerivationPath, Fingerprint, MultisigError, OriginKey, Policy, Vault
 from signerd.core import events
 from signerd.core.addresses import on_screen
@@ -69,6 +70,19 @@ class AddressToShow:
 FIRST = AddressToShow(RECEIVE, 0, "the vault's first address", None, None)
 
 
+def name_of(device: Device) -> str:
+    """What its person calls it, else its model: in every sentence and on every page."""
+    return foreign(device.label or device.model)
+
+
+def to_confirm(device: Device, text: str) -> str:
+    """What the person is to find on the device before it signs a message."""
+    style = MAKERS[device.family].style
+    shown = ", then ".join(() if style is None else style.message)
+    words = f"shows {shown}" if shown else "asks in screens that are not known here"
+    return f"Look at your device, which {words}. Say no there if the text is not this one: `{text}`"
+
+
 # The least time in which a person compares an address.
 COMPARING_SECONDS = 2.0
 
@@ -79,8 +93,12 @@ def teller(feed: Feed, subject: str) -> OnProgress:
 
 @dataclass(eq=False)
 class OnScreen:
-    """An address that a person compares. ``another``: they said here that the device shows another one."""
+    """An address that a person compares, in ``words`` and as the device writes it. ``another``: they said
+    here that the device shows another one.
+    """
 
+    words: str
+    address: str
     another: bool = False
 
 
@@ -134,10 +152,15 @@ class Devices:
                 why = f": {device.detail}" if device.detail else ""
                 raise DeviceUnready(f"the device is {device.state}{why}")
             return device
-        ready = [device for device in await self.all() if device.state is DeviceState.READY]
+        listed = await self.all()
+        ready = [device for device in listed if device.state is DeviceState.READY]
         if len(ready) == 1:
             return ready[0]
         if not ready:
+            for device in listed:
+                if device.state is DeviceState.BUSY:
+                    hint = "Answer what is on its screen first."
+                    raise DeviceUnready(f"{name_of(device)} is asked something now", hint=hint)
             raise NoSuchDevice("no device is ready")
         raise NoSuchDevice("several devices are ready", hint="Name one with --device.")
 
@@ -153,7 +176,7 @@ class Devices:
             )
         except BridgeError as error:
             reached = not isinstance(error, NOT_ASKED)
-            return events.NoSignature(error.code, f"{_error_text(error)} {error.hint}", asked=reached)
+            return events.NoSignature(error.code, f"{plain(error.words)} {error.hint}", asked=reached)
         except MultisigError as error:
             return events.NoSignature(error.code, said(error), asked=True)
         except Exception:  # noqa: BLE001 - the library raises only BridgeError: anything else is a bug in it
@@ -185,7 +208,7 @@ class Devices:
             self.fault("device:after:enrol")
 
     async def show_address(
-        self, device_id: str, policy: Policy, place: AddressToShow, on_progress: OnProgress
+        self, device: Device, policy: Policy, place: AddressToShow, on_progress: OnProgress
     ) -> None:
         """Have the device show the address, which the bridge compares with ours.
 
@@ -193,19 +216,19 @@ class Devices:
             AddressDiffers: it shows another one, or the person says so. AddressNotShown: the device cannot.
             DeviceFailed.
         """
-        shown = OnScreen()
-        requests = self.on_screen.setdefault(device_id, [])
+        shown = OnScreen(place.words, written_on(policy, place, device.family))
+        requests = self.on_screen.setdefault(device.id, [])
         requests.append(shown)
         try:
-            await self._show_address(device_id, policy, place, on_progress)
+            await self._show_address(device.id, policy, place, on_progress)
         except DeviceFailed:
             if not shown.another:
                 raise
         finally:
             requests.remove(shown)
-            self.over[device_id] = self.clock()
+            self.over[device.id] = self.clock()
             if not requests:
-                del self.on_screen[device_id]
+                del self.on_screen[device.id]
         if shown.another:
             raise differs_by_eye(policy, place)
 
@@ -249,11 +272,11 @@ class Devices:
             ) from error
         except Unsupported as error:
             raise AddressNotShown(
-                f"the device cannot show {place.words}: {_error_text(error)}", hint=place.hint_where_not_shown
+                f"the device cannot show {place.words}: {plain(error.words)}", hint=place.hint_where_not_shown
             ) from error
         except BridgeError as error:
             hint = PIN_AGAIN if isinstance(error, NotEnrolled) else error.hint
-            raise DeviceFailed(_error_text(error), hint=hint) from error
+            raise DeviceFailed(plain(error.words), hint=hint) from error
 
     # --- by hand --------------------------------------------------------------------------------------------
 
@@ -288,11 +311,17 @@ def differs_by_eye(policy: Policy, place: AddressToShow) -> AddressDiffers:
     )
 
 
+def written_on(policy: Policy, place: AddressToShow, family: Family | None = None) -> str:
+    """The address as a device of this family writes it; without a family, as most devices do."""
+    if family is not None and MAKERS[family].knows_regtest:
+        return policy.address(place.chain, place.index)
+    address = on_screen(policy.script_pubkey(place.chain, place.index), policy.network)
+    assert address is not None, "P2WSH and P2WPKH have an address on every network"
+    return address
+
+
 def _ours(policy: Policy, place: AddressToShow) -> str:
-    ours = policy.address(place.chain, place.index)
-    return as_compared(
-        on_screen(policy.script_pubkey(place.chain, place.index), policy.network) or ours, ours
-    )
+    return as_compared(written_on(policy, place), policy.address(place.chain, place.index))
 
 
 def screen_of(device: Device) -> ModelScreen:
@@ -312,9 +341,4 @@ def _failing() -> Iterator[None]:
     try:
         yield
     except BridgeError as error:
-        raise DeviceFailed(_error_text(error), hint=error.hint) from error
-
-
-def _error_text(error: BridgeError) -> str:
-    """The error with the device's details, such as a path or an app."""
-    return plain(error.words)
+        raise DeviceFailed(plain(error.words), hint=error.hint) from error

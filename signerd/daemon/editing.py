@@ -6,13 +6,14 @@ Only settings of checks and names can be changed without a restart; other change
 
 import contextlib
 import hashlib
-import os
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from custody.common.private_files import write_private
+from custody.common.recipients import alike_words
 from custody.common.text import plain
 from multisig import Network, format_btc
 from signerd.account.config import (
@@ -73,7 +74,7 @@ def change(daemon: Daemon, name: str, text: str, digest: str, *, looser: bool) -
     draft = _draft(daemon, name, text, digest)
     if draft.looser and not looser:
         raise LooserSettings(" ".join(draft.looser))
-    with _staged(draft.path, draft.text) as put:
+    with staged(draft.path, draft.text) as put:
         facts = {
             "file": str(draft.path),
             "looser": [plain(words) for words in draft.looser],
@@ -84,6 +85,7 @@ def change(daemon: Daemon, name: str, text: str, digest: str, *, looser: bool) -
     journal = daemon.journal
     if draft.config is not None:
         daemon.config, daemon.imported.labels = draft.config, draft.config.labels
+        journal.book = draft.config.book
         journal.limits = draft.config.signing_limits()
         journal.lowered = frozenset(draft.config.checks.lowered)
     if draft.rules is not None:
@@ -112,7 +114,9 @@ def _config(daemon: Daemon, text: str) -> _Draft:
         )
     added = sorted(set(new.checks.lowered) - daemon.journal.lowered)
     lowered = (f"The check '{name}' is lowered. It guards this: {CHECKS[name].sentence}" for name in added)
-    looser = (*looser_limits(daemon.journal.limits, new.signing_limits()), *lowered)
+    alike = daemon.journal.resembled(set(new.book) - set(running.book))
+    named = (f"It gets a name: {alike_words(address, known)}" for address, known in alike.items())
+    looser = (*looser_limits(daemon.journal.limits, new.signing_limits()), *lowered, *named)
     return _Draft(path, text, looser, config=new)
 
 
@@ -149,7 +153,7 @@ def _digest(text: str) -> str:
 
 
 @contextlib.contextmanager
-def _staged(path: Path, text: str) -> Iterator[Callable[[], Path]]:
+def staged(path: Path, text: str) -> Iterator[Callable[[], Path]]:
     """Write the text to a temporary file first, so that the change is recorded only if it can be written.
     Calling what it yields puts that file in the place of the other.
 
@@ -157,15 +161,10 @@ def _staged(path: Path, text: str) -> Iterator[Callable[[], Path]]:
     """
     beside = path.with_name(f".{path.name}.new")
     try:
-        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o600
-        beside.unlink(missing_ok=True)
-        opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         # TOML is UTF-8, whatever the locale.
-        with os.fdopen(opened, "w", encoding="utf-8", newline="\n") as file:
-            os.fchmod(file.fileno(), mode)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        write_private(beside, text.encode())
+        if path.exists():
+            beside.chmod(stat.S_IMODE(path.stat().st_mode))
         yield partial(beside.replace, path)
     except OSError as error:
         raise ConfigInvalid(

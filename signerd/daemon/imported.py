@@ -129,7 +129,7 @@ class ImportedPsbts:
         if _app_of(record) != caller.app_id:
             # The person declines an app's PSBT instead.
             raise UnknownProposal(
-                f"you imported no PSBT '{psbt_id}'", hint="Say no to it with `signerd reject`."
+                f"you imported no PSBT '{psbt_id}'", hint="Say no to it with `signerd decline`."
             )
         return self._line_of(self.runner.decide(psbt_id, events.TakenBack()).record, caller)
 

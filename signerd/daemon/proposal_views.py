@@ -17,6 +17,7 @@ from multisig.tokens import Bytecode, Payload, TokenCall, format_units, token_wo
 from signerd.core.addresses import address_on_screen, on_screen
 from signerd.core.checks.case import Verdict
 from signerd.core.checks.table import CHECKS
+from signerd.core.declining import on_decline
 from signerd.core.review import ProposalReview
 from signerd.core.states import State
 from signerd.core.text import moment_of
@@ -30,6 +31,7 @@ from signerd.shapes import (
     CheckView,
     CoinView,
     DataView,
+    DeclineView,
     ImportedLine,
     ListedView,
     MoneyView,
@@ -109,6 +111,11 @@ def _line(
             snapshot.created_by_name, snapshot.created_by, imported=snapshot.imported is not None
         ),
         "proposed_at": snapshot.created_at or None,
+        "declines": tuple(DeclineView.model_validate(one, from_attributes=True) for one in snapshot.declines),
+        "declined": None if record.decline is None else record.decline.reason,
+        "on_decline": on_decline(record, pin),
+        "signed_here": record.signature is not None,
+        "exported_here": record.exported is not None,
         "trouble": snapshot.trouble and TroubleView.model_validate(snapshot.trouble, from_attributes=True),
     }
 
@@ -140,7 +147,6 @@ def proposal_view(
         created_by=snapshot.created_by,
         recorded_txid=snapshot.txid,
         confirmations=snapshot.confirmations,
-        signed_here=record.signature is not None,
         screens=screens,
         outputs_left_out=left_out,
     )
@@ -169,6 +175,7 @@ def _money(review: ProposalReview, names: Names) -> MoneyView | None:
         fee_sats=inspection.fee,
         fee_rate=None if inspection.fee_rate is None else str(inspection.fee_rate.sat_per_vb),
         vsize=inspection.vsize,
+        version=inspection.version,
         locktime=inspection.locktime,
         replaceable=inspection.signals_rbf,
         coins=tuple(

@@ -14,14 +14,14 @@ from datetime import timedelta
 
 from custody.common.pace import Backoff
 from custody.common.text import said
+from firmware_bridge import DeviceState
 from multisig import Fingerprint
 from signerd.account.platform import PlatformClient
 from signerd.core import events
 from signerd.core.events import AskPerson, JudgeAgain, News, Notify, ReadKeys, Step
 from signerd.core.states import State
-from signerd.core.todo import Work, todo
-from signerd.core.values import Record
-from signerd.daemon.devices import Devices, screen_of, teller
+from signerd.core.values import Record, Work, todo
+from signerd.daemon.devices import Devices, name_of, screen_of, teller
 from signerd.errors import DeviceError, IllegalEvent, SignerdError, UnknownProposal
 from signerd.feed import WAITS, Feed, Sleep, TaskSupervisor, Troubles, unforeseen
 from signerd.journal import Journal
@@ -150,6 +150,9 @@ class Runner:
             self.feed.add(after.psbt_id, "trouble", f"By the platform's word: {has.sentence}")
         elif had is not None and has is None:
             self.feed.add(after.psbt_id, "info", "The platform tells of no trouble with it any more.")
+        known = () if before is None else before.snapshot.declines
+        if before is not None and (who := [one.by for one in after.snapshot.declines if one not in known]):
+            self.feed.add(after.psbt_id, "info", f"By the platform's word, declined by {', '.join(who)}.")
         if before is None or before.state is not after.state:
             self.feed.add(after.psbt_id, "state", after.state.value)
             return
@@ -176,7 +179,11 @@ class Runner:
         # There are no events of changes before the stream began.
         self._look.set()
         async for event in self.devices.bridge.events():
-            self.feed.add(event.device_id, "device", f"{event.device.model} is {event.new}.")
+            # While it is asked, the person looks at it: only parts that show its state hear of that.
+            if DeviceState.BUSY in {event.old, event.new}:
+                self.feed.add(event.device_id, "state", event.new)
+            else:
+                self.feed.add(event.device_id, "device", f"{name_of(event.device)} is {event.new}.")
             self._look.set()
 
     async def _match_devices(self, tasks: asyncio.TaskGroup) -> None:

@@ -18,7 +18,7 @@ from typing import Self, TypeVar
 from pydantic import ValidationError
 
 from custody._version import __version__
-from custody.common.text import foreign, plain, said
+from custody.common.text import plain, said
 from custody.schemas.keys import KeyDevice
 from firmware_bridge import Device, DeviceState
 from multisig import multisig_account_path, profile_account_path
@@ -39,7 +39,7 @@ from signerd.core.keys import VaultAccounts
 from signerd.core.review import ProposalReview
 from signerd.core.states import State
 from signerd.core.values import OwnKey, Record
-from signerd.daemon.devices import Devices, teller
+from signerd.daemon.devices import Devices, name_of, teller, to_confirm
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.proposal_views import (
     Names,
@@ -199,7 +199,7 @@ class Daemon:
             platform_reachable=heard.reachable,
             secrets=self.account.mode,
             fingerprint=str(keys[-1].key.origin.fingerprint) if keys else None,
-            devices_ready=sum(device.state is DeviceState.READY for device in present),
+            devices_ready=sum(device.state in {DeviceState.READY, DeviceState.BUSY} for device in present),
             vaults_pinned=len(self.journal.pins()),
             waiting_for_you=len(self.journal.ids([State.WAITING_PERSON, State.INTERRUPTED])),
             journal_entries=entries,
@@ -234,7 +234,7 @@ class Daemon:
         device = await self.bridge_devices.chosen(device_id)
         with self.prompts.turn(by):
             sentence = f"shows itself{asked_by(by)}. Press its button to end that."
-            self.feed.add(device_id, "progress", f"{foreign(device.label or device.model)} {sentence}")
+            self.feed.add(device_id, "progress", f"{name_of(device)} {sentence}")
             await self.bridge_devices.identify(device_id, teller(self.feed, device_id))
 
     async def device_accounts(self, device_id: str, account: int, by: LoopbackCaller) -> AccountKeys:
@@ -245,7 +245,7 @@ class Daemon:
         paths = (multisig_account_path(network, account), profile_account_path(network, account))
         with self.prompts.turn(by):
             sentence = f"tells its keys of account {account}{asked_by(by)}."
-            self.feed.add(device_id, "progress", f"{foreign(device.label or device.model)} {sentence}")
+            self.feed.add(device_id, "progress", f"{name_of(device)} {sentence}")
             vault_key, profile_key = await self.bridge_devices.keys(device_id, paths)
         keys = OwnKey(vault_key, "vault", account), OwnKey(profile_key, "profile", account)
         return account_keys(network, keys)
@@ -317,7 +317,7 @@ class Daemon:
         step = self.runner.decide(psbt_id, events.Approved(digest, acknowledged, by.audit_name))
         return self.line(step.record, by)
 
-    async def reject(self, psbt_id: str, reason: str = "", by: LoopbackCaller = TERMINAL) -> ProposalLine:
+    async def decline(self, psbt_id: str, reason: str = "", by: LoopbackCaller = TERMINAL) -> ProposalLine:
         """Record that it is declined; the platform is told.
 
         Raises:
@@ -370,7 +370,7 @@ class Daemon:
         user_id = await self.user_id()
         device, offer = await self._offer(device_id)
         challenge = await ask_challenge(offer, digest, user_id, self.platform)
-        self.feed.add(REGISTRATION, "progress", "Look at your device: it shows the platform's challenge.")
+        self.feed.add(REGISTRATION, "progress", to_confirm(device, challenge))
         progress = teller(self.feed, REGISTRATION)
         proof = await self.bridge_devices.sign_text(device_id, challenge, offer.proof_path, progress)
         # Those that the platform's API does not accept are left out.

@@ -11,10 +11,10 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from custody.common.text import foreign, plain, said
+from custody.common.text import plain, said
 from firmware_bridge import Ask, Device, Progress, Question
 from signerd.callers import LoopbackCaller
-from signerd.daemon.devices import Devices
+from signerd.daemon.devices import Devices, name_of
 from signerd.daemon.views import device_view
 from signerd.errors import DeviceFailed, NoSuchQuestion, NothingUnlocked, SignerdError, TooManyPrompts
 from signerd.feed import Feed
@@ -175,10 +175,10 @@ class Unlocking:
         device = run.device
         try:
             run.outcome = await self.devices.unlock(device.id, self._asker(run), self._teller(run))
-            self.feed.add(device.id, "info", f"{_name(device)} is unlocked.")
+            self.feed.add(device.id, "info", f"{name_of(device)} is unlocked.")
         except SignerdError as error:
             run.outcome = DeviceFailed(UNANSWERED, hint=TRY_AGAIN) if run.unanswered else error
-            self.feed.add(device.id, "attention", f"{_name(device)} was not unlocked: {said(run.outcome)}")
+            self.feed.add(device.id, "attention", f"{name_of(device)} was not unlocked: {said(run.outcome)}")
         finally:
             run.news.set()
 
@@ -187,7 +187,7 @@ class Unlocking:
             given: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
             until = self.clock() + self.question_seconds
             run.question = OpenQuestion(self.entropy(ID_BYTES).hex(), kind, run.text, until, given)
-            self.feed.add(run.device.id, "question", f"{_name(run.device)} {ASKS[kind]}.")
+            self.feed.add(run.device.id, "question", f"{name_of(run.device)} {ASKS[kind]}.")
             run.news.set()
             try:
                 async with asyncio.timeout(self.question_seconds):
@@ -240,12 +240,8 @@ class Unlocking:
         return QuestionView(
             id=question.id,
             device_id=run.device.id,
-            device=_name(run.device),
+            device=name_of(run.device),
             kind=str(question.kind),
             text=question.text,
             seconds_left=math.ceil(max(0.0, question.until - self.clock())),
         )
-
-
-def _name(device: Device) -> str:
-    return foreign(device.label or device.model)

@@ -8,9 +8,10 @@ import asyncio
 import contextlib
 
 from custody.common.text import foreign, plain, said
-from firmware_bridge import Device, Family
-from firmware_bridge.makers import maker_of
-from multisig import MAX_INDEX, MultisigError, Network, Policy, Profile, Vault
+from firmware_bridge import Device
+from firmware_bridge.makers import MAKERS
+from multisig import MAX_INDEX, MultisigError, Network, Policy, Profile, Vault, wallet_policy
+from multisig.vault_files import caravan_file
 from signerd.account.vaults import (
     RECORD,
     pinnable,
@@ -26,7 +27,7 @@ from signerd.core.audit import Note
 from signerd.core.events import JudgeAgain
 from signerd.core.text import as_compared, place_words
 from signerd.core.values import Pin
-from signerd.daemon.devices import FIRST, AddressToShow, differs_by_eye, teller
+from signerd.daemon.devices import FIRST, AddressToShow, differs_by_eye, teller, written_on
 from signerd.daemon.service import Daemon
 from signerd.daemon.unlocking import asked_by
 from signerd.daemon.views import account_keys, pin_preview, vault_view
@@ -48,8 +49,10 @@ from signerd.shapes import (
     AddressShown,
     AddressView,
     Compared,
+    DeviceRegistration,
     ImportedQuorum,
     PinPreview,
+    VaultPolicy,
     VaultView,
 )
 from signerd.shapes.limits import RECEIVE, USUAL_COUNT
@@ -70,11 +73,11 @@ async def _shown_on(
     """
     screen = written_on(policy, place, device.family)
     address = as_compared(screen, policy.address(place.chain, place.index))
-    otherwise = "" if maker_of(device.family).refuses_address else f" {SAY_SO_HERE}"
+    otherwise = "" if MAKERS[device.family].refuses_address else f" {SAY_SO_HERE}"
     feed = daemon.feed
     feed.add(subject, "progress", f"Your device shows {place.words}. It must be {address}.{otherwise}")
     try:
-        await daemon.bridge_devices.show_address(device.id, policy, place, teller(feed, subject))
+        await daemon.bridge_devices.show_address(device, policy, place, teller(feed, subject))
     except AddressDiffers as error:
         daemon.journal.note(_differs(policy, place, device.id, subject, str(error)))
         feed.add(subject, "alarm", str(error))
@@ -93,15 +96,6 @@ def _differs(policy: Policy, place: AddressToShow, device: str, subject: str, se
         "sentence": plain(sentence),
     }
     return Note("address-differs", subject, facts)
-
-
-def written_on(policy: Policy, place: AddressToShow, family: Family | None = None) -> str:
-    """The address as a device of this family writes it; without a family, as most devices do."""
-    if family is not None and maker_of(family).knows_regtest:
-        return policy.address(place.chain, place.index)
-    address = on_screen(policy.script_pubkey(place.chain, place.index), policy.network)
-    assert address is not None, "P2WSH and P2WPKH have an address on every network"
-    return address
 
 
 PROFILE = "your profile"
@@ -125,6 +119,25 @@ async def vault_addresses(
         name=pin.name,
         addresses=await _derived(pin.vault, chain, start, count),
         fault=seen_vault(daemon.journal, vault_id).fault,
+    )
+
+
+async def vault_policy(daemon: Daemon, vault_id: str) -> VaultPolicy:
+    """Raises UnknownVault, NotPinned."""
+    pin = pinned(daemon, vault_id, "its policy is not known to be right")
+    policy, known = wallet_policy(pin.vault), daemon.bridge_devices.bridge.registrations_of(pin.vault)
+    registrations = tuple(
+        DeviceRegistration(fingerprint=str(one.fingerprint), name=one.name, hmac=one.hmac.hex())
+        for one in known
+    )
+    name = registrations[0].name if registrations else pin.name
+    of_name = {one.fingerprint: one.hmac for one in registrations if one.name == name}
+    return VaultPolicy(
+        name=pin.name,
+        template=policy.template,
+        keys=policy.keys,
+        registrations=registrations,
+        caravan=caravan_file(pin.vault, name, of_name),
     )
 
 

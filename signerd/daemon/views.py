@@ -21,13 +21,14 @@ from firmware_bridge.screens import (
     proof_screens,
 )
 from multisig import RECEIVE, Inspection, Network, OriginKey, Vault
+from multisig.script import unaddressed
 from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault
 from signerd.core.addresses import address_on_screen, on_screen
 from signerd.core.audit import GENESIS, Entry, first_fault
 from signerd.core.titles import NO_PINNED, Pinned
 from signerd.core.values import OwnKey
-from signerd.daemon.devices import screen_of
+from signerd.daemon.devices import name_of, screen_of
 from signerd.journal.rows import audit_entries
 from signerd.journal.storage import fault_of, open_to_read
 from signerd.shapes import (
@@ -78,9 +79,10 @@ COMPARE = (
 
 def device_view(device: Device) -> DeviceView:
     """The fields of the same name are taken as they are."""
-    is_without_hwi = device.state is DeviceState.UNSUPPORTED and missing_hwi() is not None
+    is_without_hwi = device.state is DeviceState.UNSUPPORTED and missing_hwi(device.family)
     known = {
         **vars(device),
+        "name": name_of(device),
         "family": str(device.family),
         "endpoint": str(device.endpoint),
         "state": str(device.state),
@@ -98,7 +100,7 @@ def preview_view(offer: Offer, device: Device, known: int = 0) -> RegistrationPr
     return RegistrationPreview(
         network=str(offer.network),
         device_id=device.id,
-        device=device.label or device.model,
+        device=name_of(device),
         fingerprint=str(offer.base.origin.fingerprint),
         keys=tuple(_key(own) for own in offer.own_keys()),
         digest=offer.digest,
@@ -108,7 +110,7 @@ def preview_view(offer: Offer, device: Device, known: int = 0) -> RegistrationPr
     )
 
 
-def airgap_preview(offer: Offer) -> RegistrationPreview:
+def airgap_preview(offer: Offer, notes: tuple[str, ...]) -> RegistrationPreview:
     """For keys imported as files: this machine cannot tell from which device they come."""
     number = count(len(offer.vault_keys), "account", "accounts")
     accounts = f"There are keys of {number} for vaults: each vault takes one. More can be registered later."
@@ -119,7 +121,7 @@ def airgap_preview(offer: Offer) -> RegistrationPreview:
         fingerprint=str(offer.base.origin.fingerprint),
         keys=tuple(_key(own) for own in offer.own_keys()),
         digest=offer.digest,
-        notes=(FROM_FILES, UNKNOWN_FIRMWARE, UNPROVEN_NONCES, accounts),
+        notes=(*notes, FROM_FILES, UNKNOWN_FIRMWARE, UNPROVEN_NONCES, accounts),
     )
 
 
@@ -252,7 +254,7 @@ def _as_told(device: Device, inspection: Inspection, fee: int) -> ShownPayment:
     outputs = {
         paid.output_index: ShownOutput(
             int(paid.amount),
-            "a script without an address"
+            unaddressed(paid.script_pubkey)
             if paid.address is None
             else address_on_screen(paid.address, network),
         )

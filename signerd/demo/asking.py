@@ -4,6 +4,7 @@ None has a deadline, and a device's question goes first.
 """
 
 import asyncio
+import textwrap
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from sys import executable
@@ -11,11 +12,14 @@ from typing import TypeVar
 
 from signerd.core.states import ASKED
 from signerd.demo.people import DemoSigner, NotSigned
-from signerd.demo.stage import BLOCK_SECONDS, Demo, command_of
+from signerd.demo.programs import tasks_of
+from signerd.demo.stage import Demo, command_of
 from signerd.errors import SignerdError
 
 Made = TypeVar("Made")
-YES_OR_NO = {"y": "yes", "yes": "yes", "n": "no", "no": "no"}
+APPROVE, NO = "Approve", "No"
+AGAIN, END_HERE = "Try again", "End here"
+TOKEN_TOO, STOP = "Go on with a token", "Stop everything"
 
 
 class StepDeclined(Exception):
@@ -36,32 +40,30 @@ async def with_retries(demo: Demo, attempt: Callable[[], Awaitable[Made]]) -> Ma
             if demo.auto:
                 raise
             hint = f" {error.hint}" if isinstance(error, SignerdError) else ""
-            demo.terminal.say(f"\nNot done: {str(error).rstrip('.')}.{hint}")
-        again = {"": "yes", **YES_OR_NO}
-        if await demo.terminal.choose("Try it again? [Y/n]", again, gives_way=True) == "no":
+            why = f"Not done: {str(error).rstrip('.')}.{hint}"
+        answers = {"y": AGAIN, "": AGAIN, "n": END_HERE}
+        if await demo.terminal.choose(f"{why} Try it again?", answers, gives_way=True) == END_HERE:
             raise StepDeclined
 
 
 async def ask_approval(
-    demo: Demo, signer: DemoSigner, psbt_id: str, approve: Callable[[], Awaitable[None]]
+    demo: Demo, signer: DemoSigner, psbt_id: str, shown: str, approve: Callable[[], Awaitable[None]]
 ) -> None:
     """Ask whether this signer approves. They may answer here, or approve on the page of their signerd.
+    ``shown``: what their signerd shows of it.
 
     Raises:
         NotSigned: they said no, or the device did. SignerdError: it may not be approved.
     """
-    if (await signer.daemon.proposal(psbt_id)).state in ASKED:
-        question = f"You are {signer.name}. Approve? [y/n]"
-        here = asyncio.create_task(demo.terminal.choose(question, YES_OR_NO, gives_way=True))
-        elsewhere = asyncio.create_task(signer.decides(psbt_id))
-        try:
+    view = await signer.daemon.proposal(psbt_id)
+    if view.state in ASKED:
+        question = f"You are {signer.name}. {view.title}: do you approve?"
+        answers = {"y": APPROVE, "n": NO}
+        asked = demo.terminal.choose(question, answers, shown=shown, gives_way=True)
+        async with tasks_of(asked, signer.decides(psbt_id)) as (here, elsewhere):
             await asyncio.wait({here, elsewhere}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            here.cancel()
-            elsewhere.cancel()
-            await asyncio.gather(here, elsewhere, return_exceptions=True)
         if not elsewhere.done() or elsewhere.cancelled():
-            if here.result() == "no":
+            if here.result() == NO:
                 raise NotSigned("you said no, so the device was not asked and nothing is signed")
             await approve()
             return
@@ -73,40 +75,28 @@ async def explore(demo: Demo, rest: Callable[[], Awaitable[None]] | None) -> Non
     optional.
     """
     while True:
-        demo.finished = True
+        demo.end()
         demo.terminal.say(_what_there_is(demo))
-        answers = {"q": "stop", "quit": "stop"} | ({} if rest is None else {"t": "go on"})
-        more = "" if rest is None else "t: go on with the life of a token, five more proposals.  "
-        question = f"{more}q or Ctrl-C: stop everything."
-        if await demo.terminal.choose(question, answers, gives_way=True) == "stop":
+        answers = {"q": STOP} if rest is None else {"t": TOKEN_TOO, "q": STOP}
+        if await demo.terminal.choose("What now?", answers, gives_way=True) == STOP:
             return
         assert rest is not None
         demo.finished = False
         try:
             await rest()
         except StepDeclined:
-            demo.terminal.say("\nThe remaining steps are left out.")
+            demo.end_here()
         rest = None
 
 
 def _what_there_is(demo: Demo) -> str:
-    desks = "\n".join(
-        f"      {command_of(signer)} open          (the page of {signer.name})" for signer in demo.signers
-    )
-    first = command_of(demo.signers[0]) if demo.signers else "signerd"
+    pages = "\n".join(f"    {command_of(signer)} open" for signer in demo.signers)
     return f"""
-What there is to see, all of it running until you stop it
-  the devices' screens and buttons: {demo.devices_url}
-  each signer's own page: proposals, what was checked, the vault, the device
-{desks}
-  the same in the terminal, and a check of the journal's hash chain
-      {first} proposals --all
-      {first} audit verify
-  the platform's console, as the treasurer: {demo.url}/console/
-      {demo.owner.email}, password {demo.owner.password}; the code that is mailed: {demo.mailbox.folder}
-    a payment that is proposed there and approved by two signers is in a block within {BLOCK_SECONDS} seconds
-  the platform's API: {demo.url}/openapi.json; money for the vault, confirmed as soon
-      {Path(executable).parent}/custody fund ADDRESS 0.1 --state {demo.platform_state}
-  the log of each program is in {demo.root}/logs
-  docs/understand/architecture.md explains the design; docs/sign/first-steps.md, how to start with hardware
+{textwrap.fill(". ".join(demo.desk.story.end), 100)}
+  The page of each signer. For the terminal write `proposals --all`, or `audit verify`, and not `open`:
+{pages}
+  The console of the platform, as the treasurer: {demo.url}/console/
+    {demo.owner.email}, password {demo.owner.password}; the code that is mailed: {demo.mailbox.folder}
+  Money for the vault: {Path(executable).parent}/custody chain fund ADDRESS 1BTC --state {demo.platform_state}
+  The log of each program: {demo.root}/logs
 """

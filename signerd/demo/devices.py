@@ -19,7 +19,7 @@ from signerd.demo.terminal import InputEnded, Terminal, boxed
 # device knows regtest's own form (ADR 6).
 NETWORK = Network.SIGNET
 
-# Gets the device's title and screen; True presses the right button. Cancelled with a message where the
+# Gets the device's title and screen; True presses the right-hand button. Cancelled with a message where the
 # question is answered elsewhere or withdrawn.
 ButtonPress = Callable[[str, DeviceScreen], Awaitable[bool]]
 
@@ -113,14 +113,13 @@ def a_person_at(terminal: Terminal) -> ButtonPress:
     """Asks the person at the terminal which button to press."""
 
     async def press(title: str, screen: DeviceScreen) -> bool:
-        left, right = screen.left, screen.yes or "yes"
-        words = f"y: {right}" + (f"   n: {left}" if left else "")
-        answers = {"y": "right", "yes": "right"} | ({"n": "left", "no": "left"} if left else {})
+        right = screen.yes or "yes"
+        answers = {"y": right} | ({"n": screen.left} if screen.left else {})
         shown = boxed(title, screen.lines)
         if screen.lines[:1] == UNUSUAL_PATH:
             shown += f"\n{OF_EVERY_VAULT}"
         try:
-            return await terminal.choose(f"{title}, which button? {words}:", answers, shown=shown) == "right"
+            return await terminal.choose(f"{title}, which button?", answers, shown=shown) == right
         except asyncio.CancelledError as end:
             # A message says that the question is over; without one the demo is ending.
             if end.args:

@@ -1,6 +1,7 @@
 """The users of the demo: an account with its mailbox, and a daemon with its device."""
 
 import asyncio
+import contextlib
 import re
 import secrets
 from collections.abc import Awaitable, Callable
@@ -44,7 +45,7 @@ class DemoAccount:
         password = SecretStr(self.password)
         answer = await platform.login(LoginRequest(email=self.email, password=password, device="demo"))
         if answer.requires_2fa:
-            code = mailbox.code_for(self.email, seen)
+            code = mailbox.codes(self.email, seen)[0]
             await platform.otp_validate(OtpValidateRequest(token_2fa=answer.token_2fa, otp=code))
 
 
@@ -57,20 +58,21 @@ class Mailbox:
     def seen(self) -> frozenset[str]:
         return frozenset(path.name for path in self.folder.glob("*.eml"))
 
-    def code_for(self, email: str, seen: frozenset[str]) -> str:
-        """The six digits of the first new mail to this address. The platform has sent them before it asks
-        for them.
+    def codes(self, email: str, seen: frozenset[str] = frozenset()) -> list[str]:
+        """The six digits of each new mail to this address, the newest last. The platform has sent them before
+        it asks for them.
 
         Raises:
             DemoFailed: there is no such mail.
         """
+        found = []
         for path in sorted(self.folder.glob("*.eml")):
-            if path.name in seen:
-                continue
             mail = message_from_bytes(path.read_bytes(), policy=SMTP)
-            if mail["To"] == email and (code := _CODE.search(str(mail.get_content()))):
-                return code.group()
-        raise DemoFailed(f"no mail with a code for {email} came")
+            if path.name not in seen and mail["To"] == email:
+                found += _CODE.findall(str(mail.get_content()))[:1]
+        if not found:
+            raise DemoFailed(f"no mail with a code for {email} came")
+        return found
 
 
 class NotSigned(Exception):
@@ -111,6 +113,10 @@ class DemoSigner:
         )
 
     @property
+    def page(self) -> str:
+        return f"Open the page of {self.name}"
+
+    @property
     def _credentials(self) -> Path:
         return self.state.with_name(f"{self.state.name}-credentials")
 
@@ -135,8 +141,8 @@ class DemoSigner:
         )
         await program.until_said(re.compile(r"signerd: serves "))
 
-        async def look() -> bool | None:
-            return any(device.state == "ready" for device in await self.daemon.devices()) or None
+        async def look() -> bool:
+            return any(device.state == "ready" for device in await self.daemon.devices())
 
         await self.until("sees its device", look)
         return program
@@ -145,7 +151,7 @@ class DemoSigner:
         seen = mailbox.seen()
         done = await self.daemon.sign_in(self.account.email, self.account.password)
         if done.code_needed:
-            await self.daemon.confirm_sign_in(mailbox.code_for(self.account.email, seen))
+            await self.daemon.confirm_sign_in(mailbox.codes(self.account.email, seen)[0])
 
     async def register(self) -> None:
         preview = await self.daemon.preview_registration()
@@ -175,51 +181,48 @@ class DemoSigner:
         Raises:
             NotSigned: the device did not sign.
         """
-
-        async def look() -> ProposalView | None:
-            view = await self.daemon.proposal(psbt_id)
-            return None if view.state in ON_THE_WAY else view
-
-        outcome = await self.until("signs the proposal", look, self.patience)
+        outcome = await self._until_state(
+            "signs the proposal", psbt_id, lambda state: state not in ON_THE_WAY, self.patience
+        )
         if outcome.state not in DELIVERED:
             raise NotSigned(f"{self.name} did not sign: {outcome.reason}")
 
     async def decides(self, psbt_id: str) -> None:
         """Wait until the proposal no longer needs this signer's decision, wherever they made it."""
-
-        async def look() -> bool | None:
-            return (await self.daemon.proposal(psbt_id)).state not in ASKED or None
-
-        await self.until("decides", look, self.patience)
+        await self._until_state("decides", psbt_id, lambda state: state not in ASKED, self.patience)
 
     async def is_asked(self, psbt_id: str) -> None:
         """Wait until this signer is asked about a proposal, or the checks refuse it."""
+        await self._until_state(
+            "is asked about the proposal", psbt_id, lambda state: state in {*ASKED, "refused"}, STEP_SECONDS
+        )
 
+    async def _until_state(
+        self, what: str, psbt_id: str, fits: Callable[[str], bool], seconds: float | None
+    ) -> ProposalView:
         async def look() -> ProposalView | None:
-            try:
+            with contextlib.suppress(UnknownProposal):
                 view = await self.daemon.proposal(psbt_id)
-            except UnknownProposal:
-                return None
-            return view if view.state in {*ASKED, "refused"} else None
+                return view if fits(view.state) else None
+            return None
 
-        await self.until("is asked about the proposal", look)
+        return await self.until(what, look, seconds)
 
     async def until(
         self, what: str, look: Callable[[], Awaitable[Found | None]], seconds: float | None = STEP_SECONDS
     ) -> Found:
-        """The first result of ``look`` that is not None. It is called now and at each event and heartbeat of
-        the daemon's feed.
+        """The first result of ``look`` that is true. It is called now and at each event and heartbeat of the
+        daemon's feed.
 
         Raises:
             DemoFailed: the daemon ends first, or it takes too long.
         """
         try:
             async with asyncio.timeout(seconds), self.daemon.follow() as happenings:
-                if (result := await look()) is not None:
-                    return result
-                async for _ in happenings:
-                    if (result := await look()) is not None:
-                        return result
+                while not (result := await look()):
+                    await anext(happenings)
+                return result
         except TimeoutError:
             raise DemoFailed(f"{self.name}: it took more than {seconds or 0:.0f} s until it {what}") from None
-        raise DemoFailed(f"the signerd of {self.name} ended before it {what}")
+        except StopAsyncIteration:
+            raise DemoFailed(f"the signerd of {self.name} ended before it {what}") from None

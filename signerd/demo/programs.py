@@ -5,11 +5,13 @@ import contextlib
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
+from custody.client import ApiError
 from custody.common import children
 
 # Deadlines for programs that hang, generous for a busy machine. A program that exits is noticed at once.
@@ -17,27 +19,51 @@ START_SECONDS = 300.0
 STOP_SECONDS = 60.0
 COMMAND_SECONDS = 900.0
 STEP_SECONDS = 900.0
+PAUSE_SECONDS = 0.1
 # The last lines of a log are what a person needs to see why a program ended.
 TAIL_LINES = 15
 
 Made = TypeVar("Made")
+Found = TypeVar("Found")
 
 
 class DemoFailed(Exception):
     """A step failed: the message says which and why."""
 
 
-async def side_by_side(*steps: Coroutine[Any, Any, Made]) -> list[Made]:
-    """The steps' results, in order. If one fails the others are cancelled and awaited before it is raised, so
-    that no process they start outlives the demo.
+@contextlib.asynccontextmanager
+async def tasks_of(*steps: Coroutine[Any, Any, Any]) -> AsyncIterator[list[asyncio.Task[Any]]]:
+    """Those that the body leaves unfinished are cancelled and awaited, so that no process they start outlives
+    the demo.
     """
-    tasks = [asyncio.ensure_future(step) for step in steps]
+    tasks = [asyncio.create_task(step) for step in steps]
     try:
-        return list(await asyncio.gather(*tasks))
+        yield tasks
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def side_by_side(*steps: Coroutine[Any, Any, Made]) -> list[Made]:
+    """The steps' results, in order. If one fails the others end before it is raised."""
+    async with tasks_of(*steps) as tasks:
+        return list(await asyncio.gather(*tasks))
+
+
+async def until_made(failing: str, make: Callable[[], Awaitable[Found]]) -> Found:
+    """The first answer of ``make`` that is true. The platform indexes coins and tokens a moment after a
+    block, and refuses until then: it is asked again. Raises DemoFailed.
+    """
+    deadline, why = time.monotonic() + STEP_SECONDS, ""
+    while time.monotonic() < deadline:
+        try:
+            if made := await make():
+                return made
+        except ApiError as error:
+            why = f": {error}"
+        await asyncio.sleep(PAUSE_SECONDS)
+    raise DemoFailed(f"{failing}{why}")
 
 
 @dataclass
@@ -106,6 +132,21 @@ def tail(log: Path) -> str:
     return "\n".join("    " + line for line in text.splitlines()[-TAIL_LINES:]) or "    (the log is empty)"
 
 
+async def _spawned(
+    module: str, args: Sequence[str], env: Mapping[str, str] | None, errors: IO[bytes] | int
+) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *children.command(module, *args),
+        pass_fds=children.passed(),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=errors,
+        env={**os.environ, **(env or {})},
+        # Keeps a Ctrl-C at the terminal from the children: the demo stops them in order.
+        start_new_session=True,
+    )
+
+
 class Programs:
     """Starts programs and commands with this interpreter; stops every program when the demo ends."""
 
@@ -119,17 +160,7 @@ class Programs:
         """Start a module. The caller must read its standard output; standard error goes to the log."""
         log = self._logs / f"{name.replace(' ', '-')}.log"
         with log.open("ab") as sink:
-            process = await asyncio.create_subprocess_exec(
-                *children.command(module, *args),
-                pass_fds=children.passed(),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=sink,
-                env={**os.environ, **(env or {})},
-                # Keeps a Ctrl-C at the terminal from the children: the demo stops them in order.
-                start_new_session=True,
-            )  # fmt: skip
-        program = Program(name, process, log)
+            program = Program(name, await _spawned(module, args, env, sink), log)
         self._running.append(program)
         return program
 
@@ -147,11 +178,7 @@ class Programs:
         Raises:
             DemoFailed: a non-zero exit status, or it takes too long.
         """
-        process = await asyncio.create_subprocess_exec(
-            *children.command(module, *args), pass_fds=children.passed(),
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, **(env or {})},
-        )  # fmt: skip
+        process = await _spawned(module, args, env, asyncio.subprocess.PIPE)
         try:
             async with asyncio.timeout(COMMAND_SECONDS):
                 out, err = await process.communicate(given.encode())

@@ -5,6 +5,7 @@ import json
 import re
 import socket
 import sys
+import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import SystemRandom
@@ -18,7 +19,9 @@ from device_simulators.page import DeviceScreen, SimulatorDesk
 from signerd.demo.devices import NETWORK, ButtonPress, DemoDevice, a_person_at, start_device
 from signerd.demo.people import DemoAccount, DemoSigner, Mailbox
 from signerd.demo.programs import STEP_SECONDS, DemoFailed, Programs, side_by_side
-from signerd.demo.terminal import Terminal
+from signerd.demo.steps import END, LEFT_OUT, STEPS
+from signerd.demo.terminal import Question, Terminal
+from signerd.loopback.page.entering import entry_form
 
 SIGNERS = (("first", "ledger"), ("second", "coldcard"), ("third", "trezor"))
 # Below the ephemeral range: the system gives the chosen port to no other program before the platform listens.
@@ -26,6 +29,17 @@ PORTS = range(20_000, 32_768)
 
 
 BLOCK_SECONDS = 5
+CONSOLE = "Open the platform's console, as the treasurer"
+CONSOLE_PAGE = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>The console of the demo</title>
+<meta name="viewport" content="width=device-width">
+<style>:root {{ color-scheme: light dark; }} button {{ font: inherit; padding: 0.6rem 1.2rem }}
+body {{ font: 1rem/1.6 system-ui, sans-serif; max-width: 40rem; margin: 3rem auto; padding: 0 1rem }}</style>
+<h1>The console of the demo</h1>
+<p>Sign in as <b>{email}</b> with the password <b>{password}</b>.
+<p>Then a code is mailed to you. Load this page again to read it. Mailed since you opened it: <b>{code}</b>.
+<form action="{url}/console/" target="_blank"><button>Open the console</button></form></html>
+"""
 
 
 @dataclass
@@ -40,14 +54,15 @@ class Demo:
     tokens: bool = False
     finished: bool = False
     terminal: Terminal = field(default_factory=Terminal)
-    desk: SimulatorDesk = field(default_factory=lambda: SimulatorDesk("The demo's virtual devices"))
+    desk: SimulatorDesk = field(default_factory=lambda: SimulatorDesk("The demo"))
     url: str = ""
-    devices_url: str = ""
     organisation_id: int = 0
     workspace_id: int = 0
     owner: DemoAccount = field(default_factory=lambda: DemoAccount("Owner", "of the demo"))
     signers: list[DemoSigner] = field(default_factory=list)
     user_ids: list[int] = field(default_factory=list)
+    _questions: int = 0
+    _old_codes: int = 0
 
     @property
     def platform_state(self) -> Path:
@@ -65,8 +80,62 @@ class Demo:
     def mailbox(self) -> Mailbox:
         return Mailbox(self.platform_state / "mail")
 
+    def __post_init__(self) -> None:
+        self.desk.story.steps, self.desk.story.end = tuple(STEPS), END
+        self.desk.reply, self.desk.follow, self.terminal.asks = self.terminal.reply, self._follow, self._ask
+
+    def begin(self, step: int) -> None:
+        """Step ``step`` of the story, counted from 1, is played from now on."""
+        story = self.desk.story
+        story.step, story.log = step, ()
+        title, why = story.steps[step - 1]
+        self.terminal.say(
+            f"\nStep {step} of {len(story.steps)}: {title}\n{textwrap.fill(why, 100)}", doing=title
+        )
+        self.desk.changed()
+
+    def end(self) -> None:
+        self.finished = True
+        self.desk.story.step = len(self.desk.story.steps) + 1
+
+    def end_here(self) -> None:
+        """The person left out a step: those after it are not told."""
+        self.desk.story.steps = self.desk.story.steps[: self.desk.story.step]
+        self.desk.story.end = LEFT_OUT
+
     def tell(self, text: str) -> None:
+        """Of what is done in this step."""
         self.terminal.tell(text)
+        self._note(text)
+
+    def say(self, text: str) -> None:
+        """As ``tell``, without the time."""
+        self.terminal.say(text)
+        self._note(text)
+
+    def _note(self, text: str) -> None:
+        self.desk.story.log += (text.strip("\n"),)
+        self.desk.changed()
+
+    def _ask(self, question: Question | None) -> None:
+        """Show on the page what the terminal asks. The devices' questions have their own buttons there."""
+        story = self.desk.story
+        story.number, self._questions = 0, self._questions + 1
+        if question is not None and question.gives_way:
+            story.question, story.answers = question.asked, tuple(dict.fromkeys(question.answers.values()))
+            story.shown = question.above.strip()
+            story.number = self._questions
+        self.desk.changed()
+
+    async def _follow(self, link: str) -> str:
+        """The document behind a link of the page."""
+        if link == CONSOLE:
+            owner, codes = self.owner, self.mailbox.codes(self.owner.email)
+            self._old_codes = self._old_codes or len(codes)
+            code = codes[-1] if len(codes) > self._old_codes else "none"
+            return CONSOLE_PAGE.format(url=self.url, email=owner.email, password=owner.password, code=code)
+        signer = next(signer for signer in self.signers if signer.page == link)
+        return entry_form(await signer.daemon.enter_page())
 
     async def custody(self, what: str, *args: str, given: str = "") -> str:
         """Run an operator's command."""
@@ -81,9 +150,6 @@ async def set_up(demo: Demo) -> None:
     concurrently.
     """
     demo.tell("Starting the platform, served from SQLite, and three virtual devices with a signerd each")
-    demo.tell(
-        f"    its chain is private to this machine, and not the public {NETWORK}: its coins are worthless"
-    )
     demo.url = free_url()
     await side_by_side(start_platform(demo), organise(demo), _desks(demo))
 
@@ -138,6 +204,7 @@ async def _desks(demo: Demo) -> None:
         for (name, _), device in zip(SIGNERS, devices, strict=True)
     ]
     await side_by_side(*(_desk(demo, signer) for signer in demo.signers))
+    demo.desk.story.links = (*(signer.page for signer in demo.signers if signer.page_url), CONSOLE)
 
 
 async def _device(demo: Demo, name: str, maker: str) -> DemoDevice:

@@ -7,7 +7,6 @@ import asyncio
 import shutil
 import signal
 import tempfile
-import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -22,14 +21,15 @@ from multisig import encode_address, format_btc, p2wpkh, sats
 from signerd.demo.asking import StepDeclined, ask_approval, explore, with_retries
 from signerd.demo.devices import NETWORK
 from signerd.demo.people import DemoSigner, NotSigned
-from signerd.demo.programs import STEP_SECONDS, DemoFailed, Made, Programs, side_by_side
+from signerd.demo.programs import STEP_SECONDS, DemoFailed, Made, Programs, side_by_side, tasks_of, until_made
 from signerd.demo.stage import Demo, members, set_up
+from signerd.demo.steps import SECOND_APPROVAL
 from signerd.demo.terminal import InputEnded
 from signerd.demo.tokens import TokenSteps
 from signerd.errors import SignerdError
 
 LONG_POLL_SECONDS = 20
-FUNDED_BTC = "0.5"
+FUNDED = "0.5BTC"
 PAID_SATS = 12_345_678
 # The generator point's public key: no wallet's coins, the same address in every run.
 PAYEE_KEY = bytes.fromhex("0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798")
@@ -59,7 +59,7 @@ def main(*, auto: bool, tokens: bool = False) -> int:
     except (DemoFailed, NotSigned, ClientError, SignerdError) as error:
         # The reason comes last: it is what a person must see on a small screen.
         click.echo(f"\nWhat each program said is in {logs}; delete {root} when you have read it.", err=True)
-        click.echo(f"The demo failed: {error}", err=True)
+        click.echo(f"The demo has stopped: {error}", err=True)
         return EXIT_FAILED
     if auto:
         shutil.rmtree(root)
@@ -82,8 +82,8 @@ async def _run(demo: Demo) -> str:
         # An unattended run needs no page, so the web server is not imported.
         from device_simulators.page.serve import serving
 
-        demo.devices_url = await stack.enter_async_context(serving(demo.desk))
-        demo.tell(f"The screens and buttons of the virtual devices: {demo.devices_url}")
+        url = await stack.enter_async_context(serving(demo.desk))
+        demo.tell(f"The screens and buttons of the virtual devices: {url}")
         demo.tell(
             "    open that in your browser; each question waits there and here, answer it in either place"
         )
@@ -103,18 +103,13 @@ async def _with_a_person(demo: Demo, story: Coroutine[Any, Any, str]) -> str:
     Raises:
         DemoFailed: the input ends first.
     """
-    telling, gone = asyncio.create_task(story), asyncio.create_task(demo.terminal.ended())
-    try:
+    async with tasks_of(story, demo.terminal.ended.wait()) as (telling, gone):
         await asyncio.wait({telling, gone}, return_when=asyncio.FIRST_COMPLETED)
         if telling.done() and not isinstance(telling.exception(), InputEnded):
-            return telling.result()
+            return str(telling.result())
         if demo.finished:
             return ""
         raise DemoFailed("the terminal's input has ended. `make demo AUTO=1` runs without a person")
-    finally:
-        for task in (telling, gone):
-            task.cancel()
-        await asyncio.gather(telling, gone, return_exceptions=True)
 
 
 def _end_by_signals() -> None:
@@ -141,22 +136,29 @@ async def _and_then_explore(demo: Demo, stack: AsyncExitStack) -> str:
             await rest()
             rest = None
     except StepDeclined:
-        demo.terminal.say("\nThe remaining steps are left out.")
+        demo.end_here()
     await explore(demo, rest)
     return txid
 
 
 async def _main_job(demo: Demo, stack: AsyncExitStack) -> tuple[str, Rest]:
     """The transaction's id, once it is in a block, and what there is to tell beside. Raises StepDeclined."""
+    demo.begin(1)
     await set_up(demo)
     owner = await stack.enter_async_context(AsyncClient(demo.url))
     await demo.owner.sign_in(owner, demo.mailbox)
+    demo.begin(2)
     await members(demo, owner)
+    demo.begin(3)
     await _keys(demo)
+    demo.begin(4)
     vault = await _vault(demo, owner)
+    demo.begin(5)
     await _fund(demo, owner, vault)
+    demo.begin(6)
     psbt_id = await _propose(demo, owner, vault)
     await _approve(demo, psbt_id)
+    demo.begin(9)
     txid = await _confirm(demo, owner, psbt_id)
     return txid, TokenSteps(demo, owner, vault, _payee(), _approve, _confirm).run
 
@@ -224,19 +226,18 @@ async def _pin(demo: Demo, signer: DemoSigner, vault_id: str) -> str:
 
 async def _fund(demo: Demo, owner: AsyncClient, vault: Vault) -> None:
     demo.tell(
-        f"Funding {vault.receive_address} with {FUNDED_BTC} BTC of the private chain and confirming it "
-        "(custody fund, custody mine)"
+        f"Funding {vault.receive_address} with {FUNDED} of the private chain and confirming it "
+        "(custody chain fund, custody chain mine)"
     )
-    await demo.custody("fund the vault", "fund", vault.receive_address, FUNDED_BTC)
-    await demo.custody("mine", "mine", "6")
-    deadline = time.monotonic() + STEP_SECONDS
+    await demo.custody("fund the vault", "chain", "fund", vault.receive_address, FUNDED)
+    await demo.custody("mine", "chain", "mine", "6")
+
     # No call of the platform waits for a deposit: its webhooks tell of them, to servers.
-    while not any(
-        v.confirmed_sats for v in await owner.list_wallets(workspace_id=demo.workspace_id) if v.id == vault.id
-    ):
-        if time.monotonic() > deadline:
-            raise DemoFailed("the platform does not see the deposit")
-        await asyncio.sleep(0.1)
+    async def deposit() -> bool:
+        listed = await owner.list_wallets(workspace_id=demo.workspace_id)
+        return any(one.confirmed_sats for one in listed if one.id == vault.id)
+
+    await until_made("the platform does not see the deposit", deposit)
 
 
 def _payee() -> str:
@@ -268,6 +269,8 @@ async def _approve(demo: Demo, psbt_id: str, acknowledged: tuple[str, ...] = ())
 
 async def _approve_at(demo: Demo, signer: DemoSigner, psbt_id: str, acknowledged: tuple[str, ...]) -> None:
     await signer.is_asked(psbt_id)
+    if demo.desk.story.step < SECOND_APPROVAL:
+        demo.begin(demo.desk.story.step + 1)
     finished = f"{signer.name.capitalize()} approves (signerd approve); {signer.device.title} is asked"
 
     async def approve() -> None:
@@ -278,15 +281,15 @@ async def _approve_at(demo: Demo, signer: DemoSigner, psbt_id: str, acknowledged
         await approve()
         return
     shown = await demo.programs.command("show", "signerd", ["show", psbt_id], env=signer.environment)
-    demo.terminal.say(f"\n{signer.name}'s signerd shows:\n{shown}")
-    await with_retries(demo, lambda: ask_approval(demo, signer, psbt_id, approve))
+    shown = f"\nThe signerd of {signer.name} shows:\n{shown}"
+    await with_retries(demo, lambda: ask_approval(demo, signer, psbt_id, shown, approve))
 
 
 async def _confirm(demo: Demo, owner: AsyncClient, psbt_id: str) -> str:
     demo.tell("Two of three have signed: the platform finalises and broadcasts")
     sent = await _until(demo, owner, psbt_id, ProposalStatus.BROADCASTING)
     demo.tell(f"    {sent.txid} is in the mempool; mining a block")
-    await demo.custody("mine", "mine", "1")
+    await demo.custody("mine", "chain", "mine", "1")
     done = await _until(demo, owner, psbt_id, ProposalStatus.CONFIRMED)
     if not done.txid or done.txid != done.txid_expected or done.confirmations < 1:
         raise DemoFailed(f"the confirmed proposal is not whole: {done.txid=} {done.txid_expected=}")

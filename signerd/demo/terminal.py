@@ -13,55 +13,68 @@ import sys
 import termios
 import textwrap
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import click
+
+from signerd.feed import alongside
 
 # Show a progress line after this long without output.
 QUIET_SECONDS: Final = 2.0
 TICK_SECONDS: Final = 1.0
 CLEAR_LINE: Final = "\r\033[K"
 MAX_LINE: Final = 4_096
+WORDS: Final = {"yes": "y", "no": "n"}
 
 
 class InputEnded(Exception):
     """The terminal's input has ended, so no question can be answered."""
 
 
+def _future() -> "asyncio.Future[str]":
+    return asyncio.get_running_loop().create_future()
+
+
 @dataclass(eq=False)
-class _Question:
+class Question:
+    """``text``: as the terminal shows it, with the keys of the answers. One that gives way waits for the
+    devices'.
+    """
+
+    asked: str
     text: str
+    answers: Mapping[str, str]
     above: str
     gives_way: bool
-    answer: asyncio.Future[str] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    answer: asyncio.Future[str] = field(default_factory=_future)
 
 
 @dataclass
 class Terminal:
-    """Use it within ``open``. Not thread-safe: for one event loop."""
+    """Use it within ``open``. Not thread-safe: for one event loop. ``asks`` is called with the question that
+    is open now, if any: the page shows it, too. ``ended``: the input has.
+    """
 
+    asks: Callable[[Question | None], None] = field(default=lambda _question: None, repr=False)
     started: float = field(default_factory=time.monotonic)
     _said: float = field(default_factory=time.monotonic)
     _doing: str = ""
     _ticking: bool = False
-    _open: list[_Question] = field(default_factory=list)
-    _shown: _Question | None = None
+    _open: list[Question] = field(default_factory=list)
+    _shown: Question | None = None
     _typed: bytes = b""
-    _ended: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Read the keyboard and show a ticking progress line during quiet spells, while the body runs."""
-        ticking = asyncio.create_task(self._tick()) if sys.stdout.isatty() else None
         try:
-            with self._listening():
-                yield
+            async with alongside(self._tick()) if sys.stdout.isatty() else contextlib.nullcontext():
+                with self._listening():
+                    yield
         finally:
-            if ticking is not None:
-                ticking.cancel()
-                await asyncio.gather(ticking, return_exceptions=True)
             self._end_tick()
 
     def tell(self, text: str) -> None:
@@ -79,43 +92,48 @@ class Terminal:
         self._leave_question()
         click.echo(text)
         if self._shown is not None and not self._shown.answer.done():
-            click.echo(f"{self._shown.text} ", nl=False)
+            click.echo(self._shown.text, nl=False)
         self._said = time.monotonic()
-
-    async def ended(self) -> None:
-        """Wait until the terminal's input has ended."""
-        await self._ended.wait()
 
     async def choose(
         self, question: str, answers: Mapping[str, str], *, shown: str = "", gives_way: bool = False
     ) -> str:
-        """One of ``answers``' values, for its key as typed; an empty key is what Enter alone means.
+        """The words of the answer, for its key as typed (y and n also as words); an empty key is Enter alone.
 
         One question is open at a time; one that ``gives_way`` is interrupted by the others and asked again
         after them. ``shown`` is printed above the question. Raises InputEnded.
         """
-        if self._ended.is_set():
+        if self.ended.is_set():
             raise InputEnded
-        open_question = _Question(question, shown, gives_way)
+        keys = "   ".join(f"{key}: {words}" for key, words in answers.items() if key)
+        open_question = Question(question, f"{question} {keys}: ", answers, shown, gives_way)
         self._open.append(open_question)
         try:
             while True:
                 self._show_next()
                 typed = await open_question.answer
-                if (answer := answers.get(typed.strip().lower())) is not None:
+                key = typed.strip().lower()
+                if (answer := answers.get(WORDS.get(key, key))) is not None:
                     return answer
                 again = f"Answer with {' or '.join(key for key in answers if key)}."
-                self._open[self._open.index(open_question)] = open_question = _Question(
-                    question, again, gives_way
-                )
+                former, open_question = open_question, replace(open_question, above=again, answer=_future())
+                self._open[self._open.index(former)] = open_question
         finally:
             self._open.remove(open_question)
             self._show_next()
 
+    def reply(self, words: str) -> None:
+        """Answer the question that is open from elsewhere."""
+        if self._shown is not None and not self._shown.answer.done():
+            self._shown.answer.set_result(
+                next(key for key, its in self._shown.answers.items() if its == words)
+            )
+            click.echo(f"{words}, on the page")
+
     def _show_next(self) -> None:
         """Show the question that is next, unless it stands there."""
         wanted = min(self._open, key=lambda one: one.gives_way, default=None)
-        if wanted is self._shown or self._ended.is_set():
+        if wanted is self._shown or self.ended.is_set():
             return
         self._leave_question()
         self._shown = None
@@ -125,8 +143,9 @@ class Terminal:
             self._end_tick()
             if wanted.above:
                 self.say(wanted.above)
-            click.echo(f"{wanted.text} ", nl=False)
+            click.echo(wanted.text, nl=False)
             self._shown = wanted
+        self.asks(wanted)
 
     def _leave_question(self) -> None:
         """End the line of a question that was not answered there."""
@@ -169,7 +188,7 @@ class Terminal:
                 self._shown.answer.set_result(line.decode(errors="replace"))
 
     def _end(self) -> None:
-        self._ended.set()
+        self.ended.set()
         for open_question in self._open:
             if not open_question.answer.done():
                 open_question.answer.set_exception(InputEnded())

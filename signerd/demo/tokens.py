@@ -1,12 +1,9 @@
 """The demo's token steps: deploy, initialise, transfer, pause and burn."""
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
-from custody.client import ApiError, AsyncClient
+from custody.client import AsyncClient
 from custody.schemas.asset_tokens import (
     CallContractRequest,
     CreateTokenRequest,
@@ -15,18 +12,16 @@ from custody.schemas.asset_tokens import (
     TextArg,
 )
 from custody.schemas.vaults import Vault
-from signerd.demo.programs import STEP_SECONDS, DemoFailed
+from signerd.demo.programs import until_made
 from signerd.demo.stage import Demo
+from signerd.demo.steps import TOKEN
 
 NAME, TICKER, DECIMALS = "Gold of the House", "GOLD", 2
 FIRST_SUPPLY, MOST = "100000", "500000"
 # Below the vault's limit of one token per transaction, which applies until the token has its own limits.
 SENT, BURNT = 40, 10
 # Many times the fees of the token's transactions.
-COIN_BTC = "0.01"
-PAUSE_SECONDS = 0.2
-
-Made = TypeVar("Made")
+COIN = "0.01BTC"
 
 
 @dataclass(frozen=True)
@@ -41,9 +36,11 @@ class TokenSteps:
     confirm: Callable[[Demo, AsyncClient, str], Awaitable[str]]
 
     async def run(self) -> None:
+        self.demo.desk.story.steps += (TOKEN,)
+        self.demo.begin(len(self.demo.desk.story.steps))
         self.demo.tell(f"A coin for the vault's address, which owns its tokens: {self.vault.address}")
-        await self.demo.custody("fund the vault's address", "fund", self.vault.address, COIN_BTC)
-        await self.demo.custody("mine", "mine", "1")
+        await self.demo.custody("fund the vault's address", "chain", "fund", self.vault.address, COIN)
+        await self.demo.custody("mine", "chain", "mine", "1")
         contract_uid = await self._deploy()
         await self._call(contract_uid, "init", "Starting it: the first supply goes to the vault")
         to = TextArg(type="str", value=self.holder)
@@ -68,8 +65,9 @@ class TokenSteps:
             workspace_id=self.demo.workspace_id,
             network="testnet",
         )
-        made = await self._proposed(
-            "the token", lambda: self.owner.create_token(body, idempotency_key="demo-token")
+        made = await until_made(
+            "the platform does not propose the token",
+            lambda: self.owner.create_token(body, idempotency_key="demo-token"),
         )
         contract = await self._confirmed(made.psbt_id, "token-effect")
         self.demo.tell(f"    its contract is {contract}")
@@ -86,34 +84,19 @@ class TokenSteps:
             args=list(args),
             workspace_id=self.demo.workspace_id,
         )
-        proposed = await self._proposed(function, lambda: self.owner.call_contract(body))
+        proposed = await until_made(
+            f"the platform does not propose {function}", lambda: self.owner.call_contract(body)
+        )
         await self._confirmed(proposed.psbt_id)
 
     async def _confirmed(self, psbt_id: str, *acknowledged: str) -> str:
         await self.approve(self.demo, psbt_id, acknowledged)
         return await self.confirm(self.demo, self.owner, psbt_id)
 
-    async def _proposed(self, what: str, propose: Callable[[], Awaitable[Made]]) -> Made:
-        """The platform indexes coins and tokens a moment after the block; until then it refuses the proposal,
-        so retry.
-        """
-        deadline = time.monotonic() + STEP_SECONDS
-        while True:
-            try:
-                return await propose()
-            except ApiError as error:
-                if time.monotonic() > deadline:
-                    raise DemoFailed(f"the platform does not propose {what}: {error}") from None
-            await asyncio.sleep(PAUSE_SECONDS)
-
     async def _until_held(self, contract_uid: int, raw: str) -> None:
-        deadline = time.monotonic() + STEP_SECONDS
-        while True:
-            held = await self.owner.tokens(self.demo.workspace_id, self.vault.id)
-            balance = next((token.balance for token in held if token.contract_uid == contract_uid), None)
-            if balance == raw:
-                self.demo.tell(f"The vault holds 999.50 {TICKER}, as the chain says")
-                return
-            if time.monotonic() > deadline:
-                raise DemoFailed(f"the vault holds {balance} raw units, not {raw}")
-            await asyncio.sleep(0.1)
+        async def held() -> bool:
+            tokens = await self.owner.tokens(self.demo.workspace_id, self.vault.id)
+            return any(token.balance == raw for token in tokens if token.contract_uid == contract_uid)
+
+        await until_made(f"the vault does not hold {raw} raw units", held)
+        self.demo.tell(f"The vault holds 999.50 {TICKER}, as the chain says")

@@ -15,7 +15,7 @@ from typing import Any
 
 from custody._version import __version__
 from firmware_bridge.model import DeviceState, Family
-from signerd.account.config import Config, LoopbackSection
+from signerd.account.config import LoopbackSection
 from signerd.backup.schedule import last_backup
 from signerd.core.states import State
 from signerd.doctor.finding import DoctorFinding, Installation
@@ -86,14 +86,11 @@ def _version(name: str) -> str | None:
 
 
 def _configuration(installation: Installation) -> dict[str, Any] | None:
+    """Of settings that could name anything, only whether they are set."""
     try:
-        return _settings(installation.config)
+        config = installation.config
     except SignerdError:
         return None
-
-
-def _settings(config: Config) -> dict[str, Any]:
-    """Of settings that could name anything, only whether they are set."""
     return {
         "network": str(config.network),
         "platform": {

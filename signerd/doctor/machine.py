@@ -25,8 +25,8 @@ def libraries(_installation: Installation) -> DoctorFinding:
     if missing == ["hwilib"]:
         return trouble(
             f"Python {version} has no HWI.",
-            "HWI talks to the devices. An installer omits it where its metadata excludes this Python; "
-            "it works nevertheless.",
+            "HWI talks to all devices but a Trezor. An installer omits it where its metadata excludes this "
+            "Python; it works nevertheless.",
             f"Run: {install_line()}",
         )
     return trouble(
@@ -100,7 +100,7 @@ def readiness(installation: Installation) -> DoctorFinding:
     if not waiting:
         return well(f"{len(devices)} ready.")
     return trouble(
-        " ".join(f"{one.model} is {one.state}{f': {one.detail}' if one.detail else ''}." for one in waiting),
+        " ".join(f"{one.name} is {one.state}{f': {one.detail}' if one.detail else ''}." for one in waiting),
         "An approved payment waits until its device is ready.",
         " ".join(dict.fromkeys(one.advice for one in waiting if one.advice)),
     )
@@ -112,7 +112,7 @@ def firmware(installation: Installation) -> DoctorFinding:
     flawed = [(one, flaw) for one in _devices(installation) for flaw in one.advisories]
     if not flawed:
         return well(f"No flaw is known in the connected devices (list of {advisories.packaged().read_on}).")
-    said = (f"{one.model} {one.firmware or ''}: {flaw.id} ({flaw.date}). {flaw.text}" for one, flaw in flawed)
+    said = (f"{one.name} {one.firmware or ''}: {flaw.id} ({flaw.date}). {flaw.text}" for one, flaw in flawed)
     return trouble(
         " ".join(said),
         f"A flaw in a device's firmware can cost its keys. The list is of {advisories.packaged().read_on}.",
@@ -125,7 +125,8 @@ def notes(installation: Installation) -> DoctorFinding:
         return unknown("Known while signerd runs.")
     if not installation.status.notes:
         return well("signerd has no notes.")
-    return note(" ".join(installation.status.notes), "", "signerd status")
+    alarmed = any("ALARM" in words for words in installation.status.notes)
+    return (trouble if alarmed else note)(" ".join(installation.status.notes), "", "`signerd status`")
 
 
 _WHY = "A device, or a flaw in a maker's library, could use all rights of this user."

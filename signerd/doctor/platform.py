@@ -77,7 +77,7 @@ def session(installation: Installation) -> DoctorFinding:
         return unknown("Known while signerd runs.")
     if installation.status.signed_in:
         return well(f"Signed in as {installation.status.email}.")
-    return trouble("You are not signed in.", "No proposal is fetched.", "signerd login")
+    return trouble("You are not signed in.", "No proposal is fetched.", "`signerd login`")
 
 
 def secrets(installation: Installation) -> DoctorFinding:
@@ -141,7 +141,7 @@ def daemon(installation: Installation) -> DoctorFinding:
             "One signerd works on a state folder at a time; a second one does not start.",
             "It may be starting. Else find it with: pgrep -af signerd",
         )
-    return note("signerd does not run.", "The daemon watches the devices.", "signerd run")
+    return note("signerd does not run.", "The daemon watches the devices.", "`signerd run`")
 
 
 def _held(installation: Installation) -> bool:
@@ -161,7 +161,7 @@ def journal(installation: Installation) -> DoctorFinding:
         return note("There is no journal yet.")
     report = report_of_file(installation.state)
     if report.fault is not None:
-        return trouble(f"The journal is not whole: {report.fault}.", _MEMORY, "signerd audit verify")
+        return trouble(f"The journal is not whole: {report.fault}.", _MEMORY, "`signerd audit verify`")
     return well(f"The chain of {report.entries} decisions is whole.")
 
 
@@ -177,7 +177,7 @@ def backup(installation: Installation) -> DoctorFinding:
             due[0],
             "Without one, a lost disk loses the pins and the record of what was signed: signerd could not "
             "recognise a payment that is asked for twice.",
-            "signerd backup FILE",
+            "`signerd backup FILE`",
         )
     made = last_backup(installation.state)
     return well(

@@ -1,38 +1,34 @@
-"""getxpub, getmasterxpub, getdescriptors, and displayaddress, of the registered account or a pinned vault."""
+"""Keys, descriptors and addresses of the registered account or of a pinned vault."""
 
 import re
 from argparse import Namespace
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from multisig import (
     DerivationPath,
     ExtendedPublicKey,
     InvalidPath,
     KeyOrigin,
-    MultisigError,
     Network,
+    OriginKey,
+    Policy,
+    Profile,
     Vault,
-    checksum,
     encode_address,
     multisig_script,
-    p2wpkh,
     p2wsh,
     profile_account_path,
 )
 from multisig.descriptor import MAX_CHARACTERS, strip_checksum
 from multisig.keys import HARDENED
 from multisig.vault import CHANGE, RECEIVE, account_of, multisig_account_path
+from signerd import shapes
 from signerd.client import DaemonClient
 from signerd.errors import DaemonFailed, HwiCode
 from signerd.hwi.codes import HwiError
 from signerd.hwi.listing import Chosen, key_of, present
 
-if TYPE_CHECKING:
-    from signerd.shapes import AddressShown, KeyView, VaultView
-
-# The API's bound (``shapes.addresses``), repeated to avoid the import.
-MAX_ACCOUNT = 100
 VAULT, PROFILE = "vault", "profile"
 NOT_PINNED: Final = (
     "the descriptor is not of a vault pinned here: compare the vault with the other signers and pin it "
@@ -41,16 +37,14 @@ NOT_PINNED: Final = (
 
 
 def xpub(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, Any]:
-    path = parsed(args.path)
+    path = DerivationPath.parse(args.path)
     purpose, account, below = _standard(path, Network(chosen.accounts.network))
     key = ExtendedPublicKey.parse(_account_key(daemon, chosen, purpose, account).xpub).derive(below)
-    answer: dict[str, Any] = {"xpub": str(key)}
-    return {**answer, **_details(key)} if args.expert else answer
+    return {"xpub": str(key), **(_details(key) if args.expert else {})}
 
 
 def master_xpub(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, Any]:
     require_native(args.addr_type)
-    _require_account(args.account)
     return {"xpub": _account_key(daemon, chosen, PROFILE, args.account).xpub}
 
 
@@ -59,18 +53,49 @@ def descriptors(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[s
     any other.
     """
     chosen.require_registered()
-    if args.vault is not None:
-        vault = _vault(daemon, Network(chosen.accounts.network), args.vault)
-        receive, internal = map(vault.chain_descriptor, (RECEIVE, CHANGE))
-        return {"receive": [receive], "internal": [internal]}
-    key = chosen.key(PROFILE, args.account)
-    if key is None:
-        raise HwiError(
-            f"account {args.account} is not registered, so signerd would not sign for what it receives; "
-            "getxpub gives its key",
-            HwiCode.UNAVAILABLE_ACTION,
-        )
-    return {"receive": [_descriptor(chosen, key, 0)], "internal": [_descriptor(chosen, key, 1)]}
+    network = Network(chosen.accounts.network)
+    policy: Policy = _vault(daemon, network, args.vault) if args.vault else _profile(chosen, args.account)
+    return {
+        "receive": [policy.chain_descriptor(RECEIVE)],
+        "internal": [policy.chain_descriptor(CHANGE)],
+    }
+
+
+def keypool(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> list[dict[str, Any]]:
+    """The descriptors as Core's ``importdescriptors`` takes them: of both chains, unless one is named."""
+    chains = [(CHANGE, True)] if args.internal else [(RECEIVE, False), (CHANGE, True)]
+    if args.path is not None:
+        if args.vault:
+            raise HwiError("--path is of your own account, and --vault names a vault")
+        args.account, chain = _chain_of(args.path, Network(chosen.accounts.network))
+        chains = [(chain, args.internal)]
+    require_native(args.addr_type)
+    found = descriptors(daemon, chosen, args)
+    return [
+        {
+            "desc": found["internal" if chain == CHANGE else "receive"][0],
+            "range": [args.start, args.end],
+            "timestamp": "now",
+            "internal": is_internal,
+            "keypool": args.keypool,
+            "active": args.keypool,
+            "watchonly": True,
+        }
+        for chain, is_internal in chains
+    ]
+
+
+def _chain_of(pattern: str, network: Network) -> tuple[int, int]:
+    """The BIP-84 account and the chain of ``m/84h/…/0/*``. Raises HwiError."""
+    if not pattern.startswith("m/"):
+        raise HwiError("Path must start with m/")
+    if not pattern.endswith("/*"):
+        raise HwiError("Path must end with /*")
+    path = DerivationPath.parse(pattern.removesuffix("/*"))
+    purpose, account, below = _standard(path, network)
+    if purpose != PROFILE or len(below) != 1 or below.indexes[0] not in {RECEIVE, CHANGE}:
+        raise HwiError(f"{path} is no chain of a BIP-84 account", HwiCode.UNAVAILABLE_ACTION)
+    return account, below.indexes[0]
 
 
 def _vault(daemon: DaemonClient, network: Network, named: str) -> Vault:
@@ -93,20 +118,6 @@ def require_native(address_type: str) -> None:
         )
 
 
-def parsed(text: str) -> DerivationPath:
-    """Raises HwiError."""
-    try:
-        return DerivationPath.parse(text)
-    except MultisigError as error:
-        raise HwiError(str(error)) from None
-
-
-def _descriptor(chosen: Chosen, key: "KeyView", chain: int) -> str:
-    origin = f"{chosen.fingerprint}{key.path.removeprefix('m')}"
-    text = f"wpkh([{origin}]{key.xpub}/{chain}/*)"
-    return f"{text}#{checksum(text)}"
-
-
 def _standard(path: DerivationPath, network: Network) -> tuple[str, int, DerivationPath]:
     """The purpose and account that a path passes through, and the rest of the path. Raises HwiError."""
     for purpose, account_path in ((VAULT, multisig_account_path), (PROFILE, profile_account_path)):
@@ -114,23 +125,17 @@ def _standard(path: DerivationPath, network: Network) -> tuple[str, int, Derivat
         top = account_path(network, account)
         below = DerivationPath(path.indexes[len(top) :])
         if path.starts_with(top) and not any(index >= HARDENED for index in below):
-            _require_account(account)
             return purpose, account, below
     raise HwiError(
         f"signerd gives the keys at {multisig_account_path(network)} and {profile_account_path(network)}, "
-        f"of accounts up to {MAX_ACCOUNT}, and those below them; {path} is not among these",
+        f"of other accounts, and those below them; {path} is not among these",
         HwiCode.UNAVAILABLE_ACTION,
     )
 
 
-def _require_account(account: int) -> None:
-    if not 0 <= account <= MAX_ACCOUNT:
-        raise HwiError(f"an account is a number from 0 to {MAX_ACCOUNT}")
-
-
-def _account_key(daemon: DaemonClient, chosen: Chosen, purpose: str, account: int) -> "KeyView":
+def _account_key(daemon: DaemonClient, chosen: Chosen, purpose: str, account: int) -> "shapes.KeyView":
     """Asks the device only for a key that is not registered."""
-    known = chosen.key(purpose, account) if chosen.registered else None
+    known = key_of(chosen.accounts, purpose, account) if chosen.registered else None
     if known is not None:
         return known
     key = key_of(daemon.device_accounts(present(chosen).id, account), purpose, account)
@@ -162,39 +167,45 @@ KeyAt = tuple[KeyOrigin, bytes]
 
 
 def address(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, str]:
+    path = None if args.path is None else DerivationPath.parse(args.path)
     chosen.require_registered()
-    if args.path is not None:
-        require_native(args.addr_type)
-        return _of_path(daemon, chosen, parsed(args.path))
-    return _of_descriptor(daemon, chosen, args.desc)
+    if path is None:
+        return _of_descriptor(daemon, chosen, args.desc)
+    require_native(args.addr_type)
+    return _of_path(daemon, chosen, path)
 
 
 def _of_path(
     daemon: DaemonClient, chosen: Chosen, path: DerivationPath, given: bytes | None = None
 ) -> dict[str, str]:
     """``given``: the public key that a descriptor has at this path."""
-    network, account = _profile(chosen)
-    chain, index = _place_below(path, profile_account_path(network))
-    key = account.derive_public_key(chain, index)
-    if given not in {None, key}:
+    profile = _profile(chosen, 0)
+    account = profile.key.origin.path
+    if len(path) != len(account) + 2 or not path.starts_with(account):
+        raise HwiError(
+            f"signerd shows addresses of the registered account {account}; {path} is not in it",
+            HwiCode.UNAVAILABLE_ACTION,
+        )
+    chain, index = path.indexes[-2:]
+    if given not in {None, *profile.derivations(chain, index)}:
         raise HwiError("Key in descriptor does not match device")
     shown = daemon.show_profile_address(chain=chain, index=index)
-    return confirmed(shown, encode_address(p2wpkh(key), network))
+    return confirmed(shown, profile.address(chain, index))
 
 
 def _of_descriptor(daemon: DaemonClient, chosen: Chosen, text: str) -> dict[str, str]:
     network = Network(chosen.accounts.network)
-    try:
-        body = strip_checksum(text[: MAX_CHARACTERS + 1], strict=False)
-        if len(body) > MAX_CHARACTERS:
-            raise HwiError("the descriptor is too long")
-        if (single := _SINGLE.fullmatch(body)) is not None:
-            return _single(daemon, chosen, _key(single[1], network))
-        if (quorum := _QUORUM.fullmatch(body)) is not None:
-            keys = [_key(expression, network) for expression in quorum[3].split(",")]
-            return _quorum(daemon, network, int(quorum[2]), keys, is_sorted=quorum[1] == "sortedmulti")
-    except MultisigError as error:
-        raise HwiError(str(error)) from None
+    body = strip_checksum(text[: MAX_CHARACTERS + 1], strict=False)
+    if len(body) > MAX_CHARACTERS:
+        raise HwiError("the descriptor is too long")
+    if (single := _SINGLE.fullmatch(body)) is not None:
+        origin, public_key = _key(single[1], network)
+        if str(origin.fingerprint) != chosen.fingerprint:
+            raise HwiError("Descriptor fingerprint does not match device")
+        return _of_path(daemon, chosen, origin.path, public_key)
+    if (quorum := _QUORUM.fullmatch(body)) is not None:
+        keys = [_key(expression, network) for expression in quorum[3].split(",")]
+        return _quorum(daemon, network, int(quorum[2]), keys, is_sorted=quorum[1] == "sortedmulti")
     raise HwiError(
         "signerd shows addresses of the form wpkh([…]…) and wsh(sortedmulti(…)), at one chain and index, "
         "without *",
@@ -215,16 +226,9 @@ def _key(expression: str, network: Network) -> KeyAt:
     else:
         raise HwiError("nothing can be derived below a plain public key")
     whole = KeyOrigin(origin.fingerprint, origin.path / below)
-    if len(whole.path) < 2 or any(index >= HARDENED for index in whole.path.indexes[-2:]):
+    if len(whole.path) < 2:
         raise HwiError("a key of the descriptor has no chain and index")
     return whole, public_key
-
-
-def _single(daemon: DaemonClient, chosen: Chosen, key: KeyAt) -> dict[str, str]:
-    origin, public_key = key
-    if str(origin.fingerprint) != chosen.fingerprint:
-        raise HwiError("Descriptor fingerprint does not match device")
-    return _of_path(daemon, chosen, origin.path, public_key)
 
 
 def _quorum(
@@ -240,34 +244,25 @@ def _quorum(
     raise HwiError(NOT_PINNED, HwiCode.UNAVAILABLE_ACTION)
 
 
-def _whole(vault: "VaultView", network: Network) -> Vault:
+def _whole(vault: "shapes.VaultView", network: Network) -> Vault:
     assert vault.descriptor is not None, "a pinned vault is whole"
     return Vault.from_descriptor(vault.descriptor, network)
 
 
-def _profile(chosen: Chosen) -> tuple[Network, ExtendedPublicKey]:
+def _profile(chosen: Chosen, account: int) -> Profile:
     """Raises HwiError."""
-    key = chosen.key(PROFILE, 0)
+    key = key_of(chosen.accounts, PROFILE, account)
     if key is None:
-        raise HwiError("no BIP-84 account of this device is registered", HwiCode.UNAVAILABLE_ACTION)
-    network = Network(chosen.accounts.network)
-    return network, ExtendedPublicKey.parse(key.xpub, network)
-
-
-def _place_below(path: DerivationPath, account: DerivationPath) -> tuple[int, int]:
-    """Raises HwiError."""
-    if len(path) != len(account) + 2 or not path.starts_with(account):
         raise HwiError(
-            f"signerd shows addresses of the registered account {account}; {path} is not in it",
+            f"account {account} is not registered, so signerd would not sign for what it receives; "
+            "getxpub gives its key",
             HwiCode.UNAVAILABLE_ACTION,
         )
-    chain, index = path.indexes[-2:]
-    if chain >= HARDENED or index >= HARDENED:
-        raise HwiError(f"{path} has no chain and index")
-    return chain, index
+    origin = f"{chosen.fingerprint}{key.path.removeprefix('m')}"
+    return Profile(Network(chosen.accounts.network), OriginKey.parse(f"[{origin}]{key.xpub}"))
 
 
-def confirmed(shown: "AddressShown", expected: str | None) -> dict[str, str]:
+def confirmed(shown: "shapes.AddressShown", expected: str | None) -> dict[str, str]:
     """Raises DaemonFailed where another address was shown than was asked for; Core compares it too."""
     if shown.address != expected:
         raise DaemonFailed(f"the daemon showed {shown.address}, which is not the address that was asked for")

@@ -3,32 +3,21 @@
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from signerd import shapes
 from signerd.client import DaemonClient
-from signerd.errors import HwiCode, SignerdError
-from signerd.hwi.codes import HwiError, code_of, in_words
+from signerd.errors import HwiCode
+from signerd.hwi.codes import FAMILIES, REFUSED, HwiError
 
-if TYPE_CHECKING:
-    from signerd.shapes import AccountKeys, DeviceView, KeyView
-
-# HWI's names of models, by ours.
-MODELS: Mapping[str, str] = MappingProxyType(
-    {
-        "Trezor One": "trezor_1",
-        "Trezor": "trezor_t",
-        "Trezor Model T": "trezor_t",
-        "Trezor Safe 3": "trezor_safe 3",
-        "Trezor Safe 5": "trezor_safe 5",
-        "Ledger Nano S": "ledger_nano_s",
-        "Ledger Nano X": "ledger_nano_x",
-        "Ledger Nano S Plus": "ledger_nano_s_plus",
-        "Ledger Stax": "ledger_stax",
-        "Ledger Flex": "ledger_flex",
-    }
-)
+# HWI's names of models, by ours. A Ledger's follows from ours.
+MODELS: Mapping[str, str] = {
+    "Trezor One": "trezor_1",
+    "Trezor Model T": "trezor_t",
+    "Trezor Safe 3": "trezor_safe 3",
+    "Trezor Safe 5": "trezor_safe 5",
+}
 # An emulator reports only its app, and HWI takes it for this model.
 _EMULATED_LEDGER: Final = "ledger_nano_s"
 # Our names of networks, by HWI's. Testnets 3 and 4 share their keys and addresses.
@@ -37,21 +26,19 @@ NETWORKS: Mapping[str, str] = MappingProxyType(
 )
 # Devices whose PIN is typed on the host, as places of a matrix.
 PIN_AT_THE_HOST: Final = frozenset({"trezor"})
-FAMILIES: Final = frozenset({"trezor", "coldcard", "ledger", "bitbox02", "jade"})
+_ON_ANY_CHAIN: Final = frozenset({*REFUSED, "promptpin", "sendpin"})
 # HWI does not list devices with another app open, or that it cannot drive.
 _PASSED_OVER: Final = frozenset({"absent", "wrong-app", "unsupported"})
-_STATES: Mapping[str, HwiCode] = MappingProxyType(
-    {
-        "present": HwiCode.DEVICE_CONN_ERROR,
-        "probing": HwiCode.DEVICE_BUSY,
-        "busy": HwiCode.DEVICE_BUSY,
-        "locked": HwiCode.DEVICE_NOT_READY,
-        "uninitialised": HwiCode.DEVICE_NOT_INITIALIZED,
-        "needs-passphrase": HwiCode.DEVICE_NOT_READY,
-        "no-permission": HwiCode.DEVICE_CONN_ERROR,
-        "ready": HwiCode.UNKNOWN_ERROR,
-    }
-)
+_STATES: Mapping[str, HwiCode] = {
+    "present": HwiCode.DEVICE_CONN_ERROR,
+    "probing": HwiCode.DEVICE_BUSY,
+    "busy": HwiCode.DEVICE_BUSY,
+    "locked": HwiCode.DEVICE_NOT_READY,
+    "uninitialised": HwiCode.DEVICE_NOT_INITIALIZED,
+    "needs-passphrase": HwiCode.DEVICE_NOT_READY,
+    "no-permission": HwiCode.DEVICE_CONN_ERROR,
+    "ready": HwiCode.UNKNOWN_ERROR,
+}
 # Besides udp and webusb, the transports whose paths begin with their name (``get_path`` of trezorlib;
 # SIMULATOR_PATH).
 _NAMED: Final = frozenset({("tcp", "ledger"), ("tcp", "jade"), ("hid", "trezor")})
@@ -65,17 +52,13 @@ class Chosen:
     ``accounts``: the registered keys. ``fingerprint``: None for a device that has not reported it yet.
     """
 
-    accounts: "AccountKeys"
+    accounts: "shapes.AccountKeys"
     fingerprint: str | None
-    device: "DeviceView | None"
+    device: "shapes.DeviceView | None"
 
     @property
     def registered(self) -> bool:
         return self.fingerprint is not None and self.fingerprint == self.accounts.fingerprint
-
-    def key(self, purpose: str, account: int) -> "KeyView | None":
-        """The registered key. ``purpose``: "vault" or "profile"."""
-        return key_of(self.accounts, purpose, account)
 
     def require_registered(self) -> None:
         """Raises HwiError for any device but the registered one."""
@@ -92,21 +75,17 @@ class Chosen:
             )
 
 
-def key_of(accounts: "AccountKeys", purpose: str, account: int) -> "KeyView | None":
+def key_of(accounts: "shapes.AccountKeys", purpose: str, account: int) -> "shapes.KeyView | None":
+    """``purpose``: "vault" or "profile"."""
     return next((key for key in accounts.keys if (key.purpose, key.account) == (purpose, account)), None)
 
 
-def listed(state: Path, args: Namespace) -> list[dict[str, Any]]:
+def listed(daemon: DaemonClient, _chosen: None, args: Namespace) -> list[dict[str, Any]]:
     """HWI's rows. With ``--fingerprint``, only that device's: Core cannot choose between two, and stops at
     an error's row.
     """
-    try:
-        devices = _devices(DaemonClient.plain(state))
-    except SignerdError as error:
-        # Always an array: Core then shows the error, and programs continue.
-        return [row_of_no_device(in_words(error), code_of(error))]
-    wanted = args.fingerprint
-    return [_row(device) for device in devices if wanted in {None, device.fingerprint}]
+    devices = (device for device in _devices(daemon) if _visible(device, args))
+    return [_row(device) for device in devices if args.fingerprint in {None, device.fingerprint}]
 
 
 def choose(daemon: DaemonClient, args: Namespace) -> Chosen:
@@ -121,42 +100,48 @@ def choose(daemon: DaemonClient, args: Namespace) -> Chosen:
     if family not in {None, *FAMILIES}:
         raise HwiError("Unknown device type specified", HwiCode.UNKNOWN_DEVICE_TYPE)
     accounts = daemon.accounts()
-    _require_chain(args.chain, accounts.network)
-    device = next((one for one in _devices(daemon) if _meant(one, args, family or args.device_type)), None)
-    if device is not None:
-        return Chosen(accounts, device.fingerprint, device)
-    if args.device_type or args.fingerprint != accounts.fingerprint:
-        raise HwiError("Could not find device with specified fingerprint or type", HwiCode.DEVICE_CONN_ERROR)
-    return Chosen(accounts, args.fingerprint, None)
+    if args.command not in _ON_ANY_CHAIN and NETWORKS[args.chain] != (ours := accounts.network):
+        name = next(name for name, network in NETWORKS.items() if network == ours)
+        raise HwiError(f"signerd runs on {ours} here, and --chain says {args.chain}: give --chain {name}")
+    devices = _devices(daemon)
+    for device in devices:
+        if _meant(device, args, family or args.device_type) and _visible(device, args):
+            return Chosen(accounts, device.fingerprint, device)
+    # The registered keys need no device; a connected one is not the one that is meant.
+    is_connected = any(device.fingerprint == args.fingerprint for device in devices)
+    if args.fingerprint and args.fingerprint == accounts.fingerprint and not is_connected:
+        return Chosen(accounts, args.fingerprint, None)
+    raise HwiError("Could not find device with specified fingerprint or type", HwiCode.DEVICE_CONN_ERROR)
 
 
-def present(chosen: Chosen) -> "DeviceView":
+def present(chosen: Chosen) -> "shapes.DeviceView":
     """Raises HwiError."""
     if chosen.device is None:
         raise HwiError(f"the device {chosen.fingerprint} is not connected", HwiCode.DEVICE_CONN_ERROR)
     return chosen.device
 
 
-def path_of(device: "DeviceView") -> str:
+def path_of(device: "shapes.DeviceView") -> str:
     """As HWI writes it: with the transport's name for some, else the path alone."""
     _family, kind, place = device.endpoint.split(":", 2)
     named = kind in {"udp", "webusb"} or (kind, device.family) in _NAMED
     return f"{kind}:{place}" if named else place
 
 
-def model_of(device: "DeviceView") -> str:
+def model_of(device: "shapes.DeviceView") -> str:
     name = device.model.removesuffix(" (emulator)")
-    if device.emulator and device.family == "ledger":
-        return f"{_EMULATED_LEDGER}_simulator"
-    model = MODELS.get(name, device.family)
+    if device.family == "ledger":
+        model = _EMULATED_LEDGER if device.emulator else name.lower().replace(" ", "_")
+    else:
+        model = MODELS.get(name, device.family)
     return f"{model}_simulator" if device.emulator else model
 
 
-def _devices(daemon: DaemonClient) -> "tuple[DeviceView, ...]":
+def _devices(daemon: DaemonClient) -> "tuple[shapes.DeviceView, ...]":
     return tuple(device for device in daemon.devices() if device.state not in _PASSED_OVER)
 
 
-def _row(device: "DeviceView") -> dict[str, Any]:
+def _row(device: "shapes.DeviceView") -> dict[str, Any]:
     asks = device.family in PIN_AT_THE_HOST
     row: dict[str, Any] = {
         "type": device.family,
@@ -172,28 +157,14 @@ def _row(device: "DeviceView") -> dict[str, Any]:
     return {**row, "error": f"{_UNKNOWN} {why}", "code": _STATES[device.state]}
 
 
-def row_of_no_device(words: str, code: HwiCode) -> dict[str, Any]:
-    return {
-        "type": "signerd",
-        "path": "",
-        "label": None,
-        "model": "signerd",
-        "needs_pin_sent": False,
-        "needs_passphrase_sent": False,
-        "error": words,
-        "code": code,
-    }
+def _visible(device: "shapes.DeviceView", args: Namespace) -> bool:
+    """As HWI: an emulator where ``--emulators`` is given, or its type and path are."""
+    return not device.emulator or args.emulators or bool(args.device_type and args.device_path)
 
 
-def _meant(device: "DeviceView", args: Namespace, kind: str | None) -> bool:
+def _meant(device: "shapes.DeviceView", args: Namespace, kind: str | None) -> bool:
     return (
         args.fingerprint in {None, device.fingerprint}
         and kind in {None, device.family, model_of(device)}
         and args.device_path in {None, path_of(device)}
     )
-
-
-def _require_chain(chain: str, network: str) -> None:
-    if NETWORKS[chain] != network:
-        name = next(name for name, ours in NETWORKS.items() if ours == network)
-        raise HwiError(f"signerd runs on {network} here, and --chain says {chain}: give --chain {name}")

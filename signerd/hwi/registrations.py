@@ -6,17 +6,16 @@ As in HWI after 3.2.0 (``RegisteredDescriptor``). A registration grants nothing:
 import base64
 import binascii
 from argparse import Namespace
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from multisig import InvalidDescriptor, MultisigError, Network, Vault
+from multisig import InvalidDescriptor, Network, Vault
 from multisig.descriptor import MAX_CHARACTERS
-from multisig.vault import CHANGE, MAX_INDEX, RECEIVE
+from multisig.vault import RECEIVE
 from multisig.wire import Reader, WireError, compact_size, with_length
 from signerd.client import DaemonClient
 from signerd.errors import HwiCode
-from signerd.hwi.codes import HwiError
+from signerd.hwi.codes import FAMILIES, HwiError, not_done
 from signerd.hwi.keys import NOT_PINNED, confirmed
 from signerd.hwi.listing import Chosen, present
 
@@ -24,8 +23,6 @@ _MAGIC: Final = b"rdesc"
 _VERSION: Final = 1
 # A descriptor, names, and the maker's proof (a Ledger's is 32 bytes), in base64.
 _MAX_TEXT: Final = 2 * MAX_CHARACTERS
-# Families that store no vaults: HWI refuses with the same code.
-_KEEP_NONE: Final = frozenset({"trezor"})
 
 
 @dataclass(frozen=True)
@@ -61,13 +58,10 @@ class HwiRegistration:
 def register(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, str]:
     """Register a pinned vault on the device under its pinned name, and have it show the first address."""
     chosen.require_registered()
-    vault_id, vault = _pinned(daemon, chosen, args.descriptor)
+    vault_id, vault = pinned(daemon, chosen, args.descriptor)
     device = present(chosen)
-    if device.family in _KEEP_NONE:
-        raise HwiError(
-            f"a {device.family} stores no descriptors: there is nothing to register",
-            HwiCode.UNAVAILABLE_ACTION,
-        )
+    if args.command in FAMILIES[device.family][1]:
+        raise not_done(device.family, "support registering descriptors")
     # Idempotent: an existing pin stays, and the device is asked again.
     daemon.pin(vault_id, vault.verification_code)
     return {"registration": str(HwiRegistration(args.name, vault.descriptor, device.family))}
@@ -81,35 +75,18 @@ def address(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, 
     if args.index is None:
         raise HwiError("Missing --index")
     chain = RECEIVE if args.multipath_index is None else args.multipath_index
-    if not 0 <= args.index <= MAX_INDEX:
-        raise HwiError(f"An address index is from 0 to {MAX_INDEX}")
-    if chain not in {RECEIVE, CHANGE}:
-        raise HwiError("Multipath index is 0 for receiving or 1 for change")
-    vault_id, vault = _pinned(daemon, chosen, HwiRegistration.parse(args.registration).descriptor)
+    vault_id, vault = pinned(daemon, chosen, HwiRegistration.parse(args.registration).descriptor)
+    expected = vault.address(chain, args.index)
     shown = daemon.show_vault_address(vault_id, chain=chain, index=args.index)
-    return {
-        **confirmed(shown, vault.address(chain, args.index)),
-        "index": args.index,
-        "multipath_index": chain,
-    }
+    return {**confirmed(shown, expected), "index": args.index, "multipath_index": chain}
 
 
-def require_pinned(daemon: DaemonClient, chosen: Chosen, registrations: Sequence[str]) -> None:
-    """Each registration must be of a pinned vault; the PSBT's scripts tell which one it spends from. Raises
-    HwiError.
-    """
-    for text in registrations:
-        _pinned(daemon, chosen, HwiRegistration.parse(text).descriptor)
-
-
-def _pinned(daemon: DaemonClient, chosen: Chosen, descriptor: str) -> tuple[str, Vault]:
+def pinned(daemon: DaemonClient, chosen: Chosen, descriptor: str) -> tuple[str, Vault]:
     """The vault and its id, found by its verification code, so in any order of its keys. Raises HwiError."""
     try:
         wanted = Vault.from_descriptor(descriptor, Network(chosen.accounts.network), strict=False)
     except InvalidDescriptor as error:
         raise HwiError(f"{error} {error.hint}".strip(), HwiCode.INVALID_POLICY) from None
-    except MultisigError as error:
-        raise HwiError(str(error)) from None
     for vault in daemon.vaults():
         if vault.pinned and vault.verification_code == wanted.verification_code:
             return vault.vault_id, wanted

@@ -5,21 +5,18 @@ import re
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from custody.common.text import amount, plain
+from signerd import shapes
 from signerd.client import DaemonClient
 from signerd.errors import DaemonFailed, DeviceFailed, HwiCode, SignerdError
-from signerd.hwi.codes import HwiError, device_code
+from signerd.hwi.codes import HwiError, device_code, not_done
 from signerd.hwi.listing import PIN_AT_THE_HOST, Chosen, present
 
-if TYPE_CHECKING:
-    from signerd.shapes import DeviceView, ImportedView, UnlockStep
-
-Clock = Callable[[], float]
 _MAGIC: Final = "cHNidP"
 _INTERRUPTED: Final = "interrupted"
 # How an imported PSBT may end without a signature, with HWI's codes. One interrupted at the device could be
@@ -37,14 +34,13 @@ ENDS: Final = {
 }
 
 
-def signed(
-    daemon: DaemonClient, chosen: Chosen, args: Namespace, clock: Clock = time.monotonic
-) -> dict[str, Any]:
+def signed(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, Any]:
     """Raises HwiError, KeyboardInterrupt; the PSBT imported for this call is withdrawn then."""
-    if args.registrations:
-        from signerd.hwi.registrations import require_pinned
+    for registration in args.registrations:
+        from signerd.hwi.registrations import HwiRegistration, pinned
 
-        require_pinned(daemon, chosen, args.registrations)
+        # The PSBT's scripts tell which vault it spends from.
+        pinned(daemon, chosen, HwiRegistration.parse(registration).descriptor)
     text = "".join(args.psbt.split())
     if not text.startswith(_MAGIC):
         raise HwiError(
@@ -54,7 +50,7 @@ def signed(
     chosen.require_registered()
     imported = daemon.import_psbt(text)
     try:
-        view = _awaited(daemon, imported, clock() + args.wait, clock)
+        view = _awaited(daemon, imported, time.monotonic() + args.wait)
     except BaseException:
         # Another program may wait for the same transaction. Where a device is being asked or the daemon has
         # stopped, it cannot be withdrawn and expires within a day.
@@ -62,31 +58,38 @@ def signed(
             with suppress(SignerdError):
                 daemon.withdraw_psbt(imported.psbt_id)
         raise
-    return _answer(text, view)
+    return _answer(text, view, chosen.fingerprint)
 
 
-def _answer(text: str, psbt: str) -> dict[str, Any]:
-    """What was given, in its version, with the daemon's signatures. ``signed``: one of them is new."""
+def _answer(text: str, psbt: str, fingerprint: str | None) -> dict[str, Any]:
+    """What was given, in its version, with the daemon's signatures. ``signed``: one of them is new.
+
+    As in HWI, an input whose keys are all of other devices stays as it was given.
+    """
     from multisig import Psbt, ReceivedPsbt
 
-    received = ReceivedPsbt.parse(text)
-    answer = received.answer(Psbt.parse(psbt))
+    received, told = ReceivedPsbt.parse(text), Psbt.parse(psbt)
+    inputs = []
+    for given, signed in zip(received.psbt.inputs, told.inputs, strict=True):
+        devices = {str(origin.fingerprint) for origin in given.derivations.values()}
+        inputs.append(signed if not devices or fingerprint in devices else given)
+    answer = received.answer(replace(told, inputs=tuple(inputs)))
     is_new = ReceivedPsbt.parse(answer).psbt != received.psbt
     return {"psbt": base64.b64encode(answer).decode("ascii"), "signed": is_new}
 
 
-def _awaited(daemon: DaemonClient, imported: "ImportedView", deadline: float, clock: Clock) -> str:
+def _awaited(daemon: DaemonClient, imported: "shapes.ImportedView", deadline: float) -> str:
     if imported.signed_psbt is not None:
         return imported.signed_psbt
     _tell(imported)
     # An attempt interrupted before this call does not end it: the person is asked again.
     attempted = imported.state != _INTERRUPTED
-    while clock() < deadline:
+    while time.monotonic() < deadline:
         try:
             # Opened before the first look, so that no event is missed.
             with daemon.follow(subject=imported.psbt_id) as lines:
                 for line in chain((None,), lines):
-                    if clock() >= deadline:
+                    if time.monotonic() >= deadline:
                         break
                     now = daemon.imported_psbt(imported.psbt_id)
                     attempted = attempted or line is not None or now.state != _INTERRUPTED
@@ -103,7 +106,7 @@ def _awaited(daemon: DaemonClient, imported: "ImportedView", deadline: float, cl
     )
 
 
-def _outcome(now: "ImportedView", *, attempted: bool) -> str | None:
+def _outcome(now: "shapes.ImportedView", *, attempted: bool) -> str | None:
     """The signed PSBT; None while it is undecided. ``attempted``: since it was asked for. Raises HwiError."""
     if now.signed_psbt is not None:
         return now.signed_psbt
@@ -113,7 +116,7 @@ def _outcome(now: "ImportedView", *, attempted: bool) -> str | None:
     raise HwiError(f"not signed: {why}", ENDS[now.state] or device_code(now.reason))
 
 
-def _tell(imported: "ImportedView") -> None:
+def _tell(imported: "shapes.ImportedView") -> None:
     paid = "" if imported.paid_sats is None else f", which pays {amount(imported.paid_sats)}"
     whose = "" if imported.vault_name is None else f" from '{plain(imported.vault_name)}'"
     sys.stderr.write(
@@ -136,11 +139,14 @@ The layout:
 """
 
 
-def prompt(
-    daemon: DaemonClient, chosen: Chosen, _args: Namespace, clock: Clock = time.monotonic
-) -> dict[str, bool]:
-    device = _locked(chosen)
-    step = _settled(daemon, daemon.start_unlocking(device.id), clock)
+def prompt(daemon: DaemonClient, chosen: Chosen, _args: Namespace) -> dict[str, bool]:
+    device = _asked_here(chosen)
+    if device.state == "ready":
+        # Another program may have locked it since. Reading a key asks the device, and no person.
+        with suppress(DeviceFailed):
+            daemon.device_accounts(device.id)
+            raise _unlocked()
+    step = _settled(daemon, daemon.start_unlocking(device.id))
     if step.state == "unlocked":
         raise _unlocked()
     if step.question is None or step.question.kind != "pin":
@@ -149,16 +155,14 @@ def prompt(
     return {"success": True}
 
 
-def send(
-    daemon: DaemonClient, chosen: Chosen, args: Namespace, clock: Clock = time.monotonic
-) -> dict[str, bool]:
+def send(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, bool]:
     """``success`` is false for a wrong PIN."""
-    device = _locked(chosen)
+    device = _asked_here(chosen)
     if _PLACES.fullmatch(args.pin) is None:
         raise HwiError("a PIN is sent as the places of its digits, 1 to 9")
     question = _open_question(daemon, device)
     try:
-        step = _settled(daemon, daemon.answer_question(question, args.pin), clock)
+        step = _settled(daemon, daemon.answer_question(question, args.pin))
     except DeviceFailed as error:
         if device_code(str(error)) is _LOCKED:
             return {"success": False}
@@ -168,15 +172,11 @@ def send(
     return {"success": True}
 
 
-def _locked(chosen: Chosen) -> "DeviceView":
-    """Raises HwiError."""
+def _asked_here(chosen: Chosen) -> "shapes.DeviceView":
+    """Raises HwiError where the PIN is not typed on the host."""
     device = present(chosen)
     if device.family not in PIN_AT_THE_HOST:
-        raise HwiError(
-            f"a {device.family} does not need a PIN sent from the host", HwiCode.UNAVAILABLE_ACTION
-        )
-    if device.state == "ready":
-        raise _unlocked()
+        raise not_done(device.family, "need a PIN sent from the host")
     return device
 
 
@@ -184,25 +184,27 @@ def _unlocked() -> HwiError:
     return HwiError("The PIN has already been sent to this device", HwiCode.DEVICE_ALREADY_UNLOCKED)
 
 
-def _open_question(daemon: DaemonClient, device: "DeviceView") -> str:
+def _open_question(daemon: DaemonClient, device: "shapes.DeviceView") -> str:
     """Raises HwiError."""
     for question in daemon.questions():
         if (question.device_id, question.kind) == (device.id, "pin"):
             return question.id
+    if device.state == "ready":
+        raise _unlocked()
     raise HwiError("the device does not ask for a PIN now: begin with 'promptpin'", _LOCKED)
 
 
-def _settled(daemon: DaemonClient, step: "UnlockStep", clock: Clock) -> "UnlockStep":
+def _settled(daemon: DaemonClient, step: "shapes.UnlockStep") -> "shapes.UnlockStep":
     """The step after the device's own work. Each request blocks for some seconds of it."""
-    deadline = clock() + WORKS_SECONDS
+    deadline = time.monotonic() + WORKS_SECONDS
     while step.state == "works":
-        if clock() >= deadline:
+        if time.monotonic() >= deadline:
             raise HwiError("the device did not finish in time", HwiCode.DEVICE_CONN_ERROR)
         step = daemon.unlocking_step(step.device_id)
     return step
 
 
-def _left_to_the_page(step: "UnlockStep") -> None:
+def _left_to_the_page(step: "shapes.UnlockStep") -> None:
     """Raises HwiError: the caller must not send a passphrase as a PIN."""
     kind = None if step.question is None else step.question.kind
     raise HwiError(

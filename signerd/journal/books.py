@@ -6,18 +6,19 @@ this machine never followed (S27).
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from custody.schemas.proposals import ProposalStatus
-from multisig import Fingerprint, OutPoint, Transaction
+from multisig import RECEIVE, Fingerprint, Network, OutPoint, Transaction, encode_address, ends_of, resembled
 from multisig.tokens import Bytecode, parse_bytecode
 from signerd.core.places import NEW_POLICY, Places, joined
-from signerd.core.rules.spending import Spent
+from signerd.core.rules.values import Spent
 from signerd.core.text import canonical
 from signerd.core.tokens import ModelScreen
 from signerd.core.values import Unfollowed
+from signerd.journal.rows import read_pin
 
 # Kinds of entries of the chain: what a device's screen shows; the last one of a backup's own chain, and that
 # one was made, in the journal that it is of; that a workspace's whole list was read since a restore.
@@ -63,6 +64,47 @@ def rebuild_places(connection: sqlite3.Connection) -> None:
 def _places(stored: Any) -> Places:
     receive, change = (tuple((first, last) for first, last in spans) for spans in stored)
     return receive, change
+
+
+def write_payees(connection: sqlite3.Connection, psbt_id: str, network: Network) -> None:
+    """What it pays was paid before, from now on."""
+    rows_of = ((ends_of(address), address, psbt_id) for address in read_paid(connection, psbt_id, network))
+    connection.executemany("INSERT OR IGNORE INTO payees VALUES (?,?,?)", rows_of)
+
+
+def rebuild_payees(connection: sqlite3.Connection, network: Network) -> None:
+    """From the outputs of what is signed or exported."""
+    connection.execute("DELETE FROM payees")
+    query = (
+        "SELECT psbt_id FROM proposals LEFT JOIN signatures s USING (psbt_id) "
+        "WHERE exported IS NOT NULL OR s.psbt IS NOT NULL ORDER BY proposals.rowid"
+    )
+    for row in connection.execute(query).fetchall():
+        write_payees(connection, row["psbt_id"], network)
+
+
+def read_resembled(
+    connection: sqlite3.Connection,
+    network: Network,
+    paid: Collection[str],
+    book: Collection[str],
+    besides: str = "",
+) -> dict[str, str]:
+    """Of the addresses, what only resembles the first one of a pinned vault, one of the book, or one that
+    another payment than ``besides`` was signed to.
+    """
+    query = "SELECT address FROM payees WHERE ends IN (SELECT value FROM json_each(?)) AND psbt_id <> ?"
+    signed = connection.execute(query, (json.dumps([ends_of(address) for address in paid]), besides))
+    pins = (read_pin(row, network) for row in connection.execute("SELECT * FROM pins"))
+    known = {pin.vault.address(RECEIVE, 0) for pin in pins}.union(row["address"] for row in signed)
+    return resembled(paid, known, book)
+
+
+def read_paid(connection: sqlite3.Connection, psbt_id: str, network: Network) -> list[str]:
+    """The addresses that it pays."""
+    query = "SELECT DISTINCT script FROM outputs WHERE psbt_id = ?"
+    addresses = (encode_address(row["script"], network) for row in connection.execute(query, (psbt_id,)))
+    return [address for address in addresses if address is not None]
 
 
 # A rolling window, so that the limit cannot be spent twice around midnight; by the latest time that the chain

@@ -5,7 +5,7 @@ Used by one thread. Every public method that changes something is one transactio
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -74,10 +74,12 @@ class ChainedJournal:
         limits: SigningLimits,
         rules: Rules = NO_RULES,
         lowered: frozenset[str] = frozenset(),
+        book: Collection[str] = (),
         now: Now = utc_now,
         fault: FaultPoint = no_fault,
     ) -> None:
-        """Open it. ``limits``, ``rules`` and ``lowered`` (names of checks) are what proposals are judged by.
+        """Open it. ``limits``, ``rules``, ``lowered`` (names of checks) and ``book`` (addresses with names)
+        are what proposals are judged by.
 
         Raises:
             JournalCorrupted, JournalTooNew, JournalUnwritable: the daemon must not start.
@@ -86,6 +88,7 @@ class ChainedJournal:
         self.limits = limits
         self.rules = rules
         self.lowered = lowered
+        self.book = book
         self._now = now
         self._fault = fault
         # Called for each stored record, with its earlier version, after the commit.

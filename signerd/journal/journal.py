@@ -27,6 +27,7 @@ from signerd.journal.books import (
     SCREEN,
     SUBJECT,
     read_screen,
+    rebuild_payees,
     rebuild_places,
     write_unfollowed,
     write_unfollowed_parts,
@@ -165,7 +166,8 @@ class Journal(Proposals):
                 )
                 self._append(Note("vault-claim", claim.vault_id, facts))
             if pin is None or not fresh:
-                return (JudgeAgain(),)
+                words = f"The platform shows {'a new' if known is None else 'another record of the'} vault."
+                return Notify(claim.vault_id, Level.INFO, words), JudgeAgain()
             self._db.execute(
                 "INSERT INTO vault_changes VALUES (?,?,?)",
                 (*self._change(pin, claim), canonical(list(differences)).decode()),
@@ -320,12 +322,13 @@ class Journal(Proposals):
         with self._transaction("restored"):
             rows.rebuild(self._db)
             rebuild_places(self._db)
+            rebuild_payees(self._db, self.network)
             for row in self._db.execute("SELECT psbt_id FROM unfollowed").fetchall():
                 write_unfollowed_parts(self._db, row["psbt_id"])
             self._db.execute("DELETE FROM heard")
             self._append(Note(RESTORED, SUBJECT, facts))
             self._judge_anew()
-            # The person may have declined since, and the platform would still accept the signature.
+            # The person may have declined since, and the platform not have heard of it.
             for record in self.records(NOT_TAKEN):
                 self._stored(record, withdrawn(record, FORGOTTEN))
 

@@ -6,7 +6,7 @@ returns.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -31,11 +31,10 @@ from signerd.core.events import (
     Step,
     ask_person,
 )
-from signerd.core.following import receive
+from signerd.core.following import ENDED, receive
 from signerd.core.places import NEW_POLICY, policy_code
 from signerd.core.review import ProposalReview, review, verdict_key
-from signerd.core.rules.spending import NO_QUORUM, Spent
-from signerd.core.rules.values import DAY
+from signerd.core.rules.values import DAY, NO_QUORUM, Spent
 from signerd.core.signing import PROFILE, SigningPolicy, signing_of
 from signerd.core.states import TABLE, UNDECIDED, ProposalMove, State
 from signerd.core.tokens import payload_of_bytes
@@ -45,10 +44,13 @@ from signerd.journal import rows
 from signerd.journal.books import (
     CAUGHT_UP,
     parsed_bytecode,
+    read_paid,
     read_places,
+    read_resembled,
     read_screen,
     read_unfollowed,
     spent_since,
+    write_payees,
     write_places,
 )
 from signerd.journal.keys_and_vaults import KeysAndVaults
@@ -231,9 +233,10 @@ class Proposals(KeysAndVaults):
         return tuple(row["psbt_id"] for row in self._db.execute(query, (workspace_id,)))
 
     def alarms(self) -> tuple[tuple[str, str], ...]:
-        """Ids of those with an alarm, and the alarm."""
-        query = "SELECT psbt_id, alarm FROM proposals WHERE settled = 0 AND alarm <> '' ORDER BY rowid"
-        return tuple((row["psbt_id"], row["alarm"]) for row in self._db.execute(query))
+        """Ids of those with an alarm that have not ended, and the alarm."""
+        query = "SELECT psbt_id, alarm, state FROM proposals WHERE settled = 0 AND alarm <> '' ORDER BY rowid"
+        rows_of = self._db.execute(query)
+        return tuple((row["psbt_id"], row["alarm"]) for row in rows_of if row["state"] not in ENDED)
 
     def overdue(self) -> tuple[str, ...]:
         """What was kept for longer than any proposal waits, and what has been over for so long that it is not
@@ -319,6 +322,8 @@ class Proposals(KeysAndVaults):
             self._append(note)
             if note.kind == "signed":
                 write_places(self._db, note.facts)
+            if note.kind in {"signed", "exported"}:
+                write_payees(self._db, note.subject, self.network)
         return step
 
     def _quorum_kept(self, before: Record | None, snapshot: Snapshot) -> str | None:
@@ -370,10 +375,15 @@ class Proposals(KeysAndVaults):
             neighbours=neighbours,
             uncompared=uncompared,
             unfollowed=read_unfollowed(self._db, *at, imported=imported),
+            resembled=self.resembled(read_paid(self._db, snapshot.psbt_id, self.network), snapshot.psbt_id),
             spent=self.spent() if self.rules.depend_on_time else (),
             # The day, so that a judgement stays valid until then.
             moment=self.now().replace(hour=0, minute=0, second=0, microsecond=0),
         )
+
+    def resembled(self, addresses: Collection[str], besides: str = "") -> Mapping[str, str]:
+        """Of the addresses, what only resembles a known one; ``besides``: what that proposal pays is not."""
+        return read_resembled(self._db, self.network, addresses, self.book, besides)
 
     def spent(self) -> tuple[Spent, ...]:
         """Within the ``DAY`` that ends now, or at the latest time of the chain."""

@@ -74,6 +74,14 @@ CREATE TABLE outputs (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX outputs_of_proposal ON outputs (psbt_id);
 
+-- What was signed or exported pays these addresses, the first of it named; found by both ends (S37).
+CREATE TABLE payees (
+  ends TEXT NOT NULL,
+  address TEXT NOT NULL,
+  psbt_id TEXT NOT NULL REFERENCES proposals (psbt_id),
+  PRIMARY KEY (ends, address)
+) STRICT, WITHOUT ROWID;
+
 -- The keys of a replaced device stay, for the pins that reference them; nothing is signed with them.
 CREATE TABLE own_keys (
   origin_key TEXT PRIMARY KEY,

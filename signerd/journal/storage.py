@@ -9,7 +9,6 @@ replaced. ``journal.born`` marks a folder that once had a journal: a missing one
 start.
 """
 
-import errno
 import json
 import os
 import sqlite3
@@ -116,15 +115,15 @@ def open_to_read(folder: Path) -> sqlite3.Connection:
 def read_pins(folder: Path, network: Network) -> tuple[Pin, ...]:
     """The vaults that are pinned now; none where there is no journal yet. Raises JournalUnwritable."""
     query = "SELECT * FROM pins ORDER BY name"
-    return _read(folder, lambda journal: tuple(rows.read_pin(r, network) for r in journal.execute(query)), ())
+    return read_from(folder, lambda one: tuple(rows.read_pin(r, network) for r in one.execute(query)), ())
 
 
 def read_pinned_codes(folder: Path) -> Mapping[str, frozenset[str]]:
     """As ``rows.read_pinned_codes``; nothing where there is no journal yet. Raises JournalUnwritable."""
-    return _read(folder, rows.read_pinned_codes, {})
+    return read_from(folder, rows.read_pinned_codes, {})
 
 
-def _read(folder: Path, read: Callable[[sqlite3.Connection], T], nothing: T) -> T:
+def read_from(folder: Path, read: Callable[[sqlite3.Connection], T], nothing: T) -> T:
     """Raises JournalUnwritable where the journal has another version: a reader does not migrate it."""
     if not (folder / JOURNAL).exists():
         return nothing
@@ -337,11 +336,3 @@ def make_private(path: Path) -> None:
         raise JournalUnwritable(f"{path} cannot be created: {error.strerror}") from error
     if fault is not None:
         raise UnsafeFolder(fault)
-
-
-def write_new(path: Path, content: bytes) -> None:
-    """As ``write_private``, for a file that a person names: raises FileExistsError where one is there."""
-    for one in (path, path.with_name(path.name + ".new")):
-        if os.path.lexists(one):
-            raise FileExistsError(errno.EEXIST, f"{one.name} is there already", str(one))
-    write_private(path, content)

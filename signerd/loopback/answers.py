@@ -121,6 +121,7 @@ ROUTES: dict["described[..., Any]", Callable[[Context], Method]] = dict(
         row(VaultsApi.pin, lambda to: partial(vaults.pin, to.daemon)),
         row(VaultsApi.enrolment, lambda to: partial(airgap_setup.enrolment, to.daemon)),
         row(VaultsApi.unpin, lambda to: partial(vaults.unpin, to.daemon)),
+        row(VaultsApi.vault_policy, lambda to: partial(vaults.vault_policy, to.daemon)),
         row(VaultsApi.accounts, lambda to: partial(vaults.accounts, to.daemon)),
         row(VaultsApi.vault_addresses, lambda to: partial(vaults.vault_addresses, to.daemon)),
         row(
@@ -135,7 +136,7 @@ ROUTES: dict["described[..., Any]", Callable[[Context], Method]] = dict(
         row(ProposalsApi.proposals, lambda to: to.proposals),
         row(ProposalsApi.proposal, lambda to: to.proposal),
         row(ProposalsApi.approve, lambda to: partial(to.daemon.approve, by=to.caller)),
-        row(ProposalsApi.reject, lambda to: partial(to.daemon.reject, by=to.caller)),
+        row(ProposalsApi.decline, lambda to: partial(to.daemon.decline, by=to.caller)),
         row(ProposalsApi.export_psbt, lambda to: partial(airgap.export, to.daemon, by=to.caller)),
         row(ProposalsApi.import_answer, lambda to: partial(airgap.answer, to.daemon, by=to.caller)),
         row(ProposalsApi.inspect_psbt, lambda to: partial(to.daemon.imported.inspect, caller=to.caller)),

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from custody.schemas.errors import fault_place, fault_words
+from custody.schemas.errors import fault_sentence
 from signerd import shapes
 from signerd.api.described import described, header
 from signerd.callers import STRANGER, LoopbackCaller
@@ -106,8 +106,7 @@ class Argument:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             within = () if self.place == BODY else (self.alias,)
-            where = ".".join(filter(None, (*within, fault_place(first)))) or self.place
-            raise InvalidRequest(f"{where}: {fault_words(first, PATTERNS)}") from None
+            raise InvalidRequest(fault_sentence(first, PATTERNS, within=within)) from None
 
     def _text(self, request: Request) -> str | None:
         match self.place:

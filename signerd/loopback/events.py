@@ -32,13 +32,9 @@ class Streams:
     most: int = MAX_STREAMS
     most_of_an_app: int = MAX_STREAMS_OF_AN_APP
     heartbeat: float = HEARTBEAT_SECONDS
-    _open: int = 0
+    open: int = 0
     _of: Counter[str] = field(default_factory=Counter)
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def open(self) -> int:
-        return self._open
 
     def close(self) -> None:
         self._closing.set()
@@ -51,7 +47,7 @@ class Streams:
         """
         if app_id is not None and self._of[app_id] >= self.most_of_an_app:
             raise TooManyStreams(f"this app has {self.most_of_an_app} event streams open already")
-        if self._open >= self.most:
+        if self.open >= self.most:
             raise TooManyStreams(f"{self.most} event streams are open already")
         self._count(app_id, 1)
         return partial(self._count, app_id, -1)
@@ -95,7 +91,7 @@ class Streams:
                 task.cancel()
 
     def _count(self, app_id: str | None, by: int) -> None:
-        self._open += by
+        self.open += by
         if app_id is not None:
             self._of[app_id] += by
             # Drops apps with no stream.

@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
@@ -91,8 +91,7 @@ async def serving(
     app = make_app(service, streams, seated)
     with contextlib.ExitStack() as stack:
         private = stack.enter_context(private_socket(state, handed))
-        config = _config(app, SocketGate(service.apps, rates), peer_uid)
-        servers = [_Server(config, (private,))]
+        servers = {_server(app, SocketGate(service.apps, rates), peer_uid): [private]}
         if port is not None:
             # Off the loop: it may ask which program has the port.
             listeners = await asyncio.to_thread(stack.enter_context, listening_ports(port))
@@ -100,33 +99,38 @@ async def serving(
             address.port, address.notes = listeners.port, listeners.notes
             if listeners.whose is not None and listeners.port is not None:
                 gate = PortGate(listeners.port, address.name, service.apps, seated, rates)
-                config = _config(app, gate, listeners.whose, hosts_at(listeners.port, *LASTING_NAMES))
-                servers.append(_Server(config, listeners.sockets))
+                lasting = hosts_at(listeners.port, *LASTING_NAMES)
+                servers[_server(app, gate, listeners.whose, lasting)] = list(listeners.sockets)
         async with _answering(servers, streams):
             yield socket_path(state)
 
 
 @contextlib.asynccontextmanager
-async def _answering(servers: "Sequence[_Server]", streams: Streams) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(server.serve(sockets=list(server.listening))) for server in servers]
+async def _answering(
+    servers: Mapping[uvicorn.Server, list[socket.socket]], streams: Streams
+) -> AsyncIterator[None]:
+    """The two ends of ``uvicorn.Server.serve``. Between them it would wake ten times a second, and take the
+    process's signals.
+    """
+    for server, sockets in servers.items():
+        await server.startup(sockets)
     try:
-        for server in servers:
-            await server.ready.wait()
         yield
     finally:
         # All of them before the streams end, because a stream's reader reconnects at once.
         for server in servers:
-            server.leave()
+            for listener in server.servers:
+                listener.close()
         streams.close()
-        await asyncio.gather(*tasks)
+        await asyncio.gather(*(server.shutdown(sockets) for server, sockets in servers.items()))
 
 
-def _config(
+def _server(
     app: Starlette, gate: Gate, whose: Whose, without_page: frozenset[str] = frozenset()
-) -> uvicorn.Config:
+) -> uvicorn.Server:
     # Typed as a class, but a factory works.
     protocol: Any = partial(OwnerProtocol, owner=os.getuid(), whose=whose)
-    return uvicorn.Config(
+    config = uvicorn.Config(
         NoPage(Guard(app, gate, larger=LARGER), without_page),
         http=protocol,
         ws="none",
@@ -142,38 +146,10 @@ def _config(
         timeout_graceful_shutdown=GRACE_SECONDS,
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without signal handlers, with an event for its start, and without its timer.
-
-    It sleeps until ``leave``; uvicorn itself wakes ten times a second.
-    """
-
-    def __init__(self, config: uvicorn.Config, listening: tuple[socket.socket, ...]) -> None:
-        super().__init__(config)
-        self.ready = asyncio.Event()
-        self._leaving = asyncio.Event()
-        self.listening = listening
-
-    def leave(self) -> None:
-        """Accept no more connections, finish open requests, and end."""
-        for server in self.servers:
-            server.close()
-        self._leaving.set()
-
-    async def main_loop(self) -> None:
-        await self.on_tick(0)
-        await self._leaving.wait()
-        self.should_exit = True
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    async def startup(self, sockets: Any = None) -> None:
-        await super().startup(sockets)
-        self.ready.set()
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    return server
 
 
 class OwnerProtocol(H11Protocol):

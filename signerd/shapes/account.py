@@ -67,7 +67,7 @@ Acknowledged = Annotated[frozenset[Id], Field(max_length=50)]
 class Status(Answer):
     """``position``: the number of the newest line of the feed, to follow from. ``page_url``: where apps call, and a browser is told how to open the page; None where it is not served: the notes say why.
     ``backup_fingerprint``: of the last backup made here (``backup_made_at``, RFC 3339): a restore shows the same one where nothing in it was changed.
-    ``notes``: what needs attention.
+    ``devices_ready``: those that are asked something now, too. ``notes``: what needs attention.
     """
 
     version: str
@@ -173,7 +173,7 @@ class AuditPage(Answer):
 class Happened(Answer):
     """A line of the feed. ``subject``: a proposal, a vault, a device or "registration".
 
-    ``kind``: ask, progress, device, question, info, attention, trouble, alarm, or state, where ``text`` is the proposal's new state.
+    ``kind``: ask, progress, device, question, info, attention, trouble, alarm, or state, where ``text`` is the new one of a proposal, or of a device that is asked.
     "question": a device waits for an answer of the person's; what it asks stands in ``/questions``.
     """
 

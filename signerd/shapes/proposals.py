@@ -24,6 +24,14 @@ class TroubleView(Answer):
     psbt_id: Shown | None = None
 
 
+class DeclineView(Answer):
+    """That a signer declined, by the platform's word; ``at``: RFC 3339 UTC, None where it is not told."""
+
+    by: Shown
+    reason: Shown
+    at: str | None
+
+
 class ProposalLine(Answer):
     """A proposal in a list. ``paid_sats`` and ``fee_sats`` are the PSBT's, None where it could not be judged. A message (BIP-322)
     pays nobody, 0, and no fee, None.
@@ -35,6 +43,9 @@ class ProposalLine(Answer):
     ``imported_by``: it is not the platform's; this app, or the person, imported it. ``from_profile``: it spends the person's own
     money, and no vault's. ``token``: what it does with a token, in a few words; None where it carries none, or bytes have
     not proven which it is. ``trouble``: None where the platform tells of none.
+
+    ``declines``: of all signers, by the platform's word. ``declined``: why the person declined it, which may be empty; None where they did not. ``on_decline``:
+    what that does, or would do. ``signed_here``, ``exported_here``: a signature is stored, or the PSBT was given to a device without a cable.
     """
 
     psbt_id: str
@@ -59,6 +70,11 @@ class ProposalLine(Answer):
     proposed_by: str = ""
     proposed_at: str | None = None
     trouble: TroubleView | None = None
+    declines: tuple[DeclineView, ...] = ()
+    declined: Shown | None = None
+    on_decline: str = ""
+    signed_here: bool = False
+    exported_here: bool = False
 
 
 class CoinView(Answer):
@@ -172,6 +188,7 @@ class MoneyView(Answer):
     fee_sats: int | None
     fee_rate: str | None
     vsize: int
+    version: int
     locktime: int
     replaceable: bool
     coins: tuple[CoinView, ...] = ()
@@ -222,7 +239,6 @@ class ProposalView(ProposalLine):
     created_by: Shown
     recorded_txid: Shown | None
     confirmations: int
-    signed_here: bool
     screens: tuple[ScreenView, ...] = ()
     outputs_left_out: int = 0
 

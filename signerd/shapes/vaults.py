@@ -21,7 +21,8 @@ class AdvisoryView(Answer):
 
 
 class DeviceView(Answer):
-    """``advice`` says what to do where the device is not ready; ``label`` and ``firmware`` are the device's own words.
+    """``advice`` says what to do where the device is not ready; ``label`` and ``firmware`` are the device's own words;
+    ``name`` is the label, else the model.
     ``emulator``: it is a program at an address, not a thing on the bus.
 
     ``advisories``: what is known to be wrong with its firmware, the worst first.
@@ -29,6 +30,7 @@ class DeviceView(Answer):
 
     id: str
     family: str
+    name: Shown
     model: Shown
     label: Shown | None
     endpoint: Shown
@@ -203,6 +205,27 @@ class EnrolmentFile(Answer):
     first_address: str
     file_name: str
     text: str
+
+
+class DeviceRegistration(Answer):
+    """A Ledger's own proof that its owner has approved the policy under ``name``: with it, no program has to ask again."""
+
+    fingerprint: str
+    name: str
+    hmac: str
+
+
+class VaultPolicy(Answer):
+    """A pinned vault as BIP-388 writes it. ``registrations``: what Ledgers returned for this template and these keys, on this machine.
+
+    ``caravan``: Caravan's file with them, those of the first one's name.
+    """
+
+    name: str
+    template: str
+    keys: tuple[str, ...]
+    registrations: tuple[DeviceRegistration, ...]
+    caravan: str
 
 
 class HoldingView(Answer):

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from custody.schemas.proposals import ProposalStatus, TxType
-from multisig import OriginKey, Policy, Psbt
+from multisig import OriginKey, Policy, Psbt, encode_address, resembled
 from multisig.tokens import Bytecode, Deploy
 from signerd.core.states import State
 from signerd.core.tokens import (
@@ -103,6 +103,7 @@ class Proposal(Recipe):
         pin = Pin(VAULT_ID, around.get("workspace", WORKSPACE), NAME, VAULT, ALICE.vault_key())
         # By default a screen that shows all.
         screen = around.get("screen", ("Ledger 2.4.6", 80, 0))
+        known = [address for other in self.others if other.signed for address in _payees(other.psbt)]
         return ReviewContext(
             network=NETWORK,
             limits=SigningLimits(),
@@ -118,8 +119,13 @@ class Proposal(Recipe):
             neighbours=tuple(_neighbour(n, other) for n, other in enumerate(self.others)),
             vault_changes=tuple(around.get("changes", ())),
             token=proven(self.snapshot(), self.platform),
+            resembled=resembled(_payees(self.parsed), known, ()),
             screen=None if screen is None else ModelScreen(*screen),
         )
+
+
+def _payees(psbt: Psbt) -> list[str]:
+    return [encode_address(output.script_pubkey, NETWORK) or "" for output in psbt.outputs]
 
 
 def _neighbour(number: int, other: Beside) -> Neighbour:

@@ -1,6 +1,4 @@
-"""The corpus through a real daemon and its socket, with a virtual device of each make behind the
-real bridge.
-"""
+"""The corpus through a real daemon and its socket, with virtual devices behind the real bridge."""
 
 from dataclasses import replace
 

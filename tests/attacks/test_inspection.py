@@ -1,5 +1,5 @@
 """The corpus through the inspection and through signerd's review: what is refused, by which name, and what
-not.
+not; and S15 to S17, a quorum that a platform shows to be pinned, with our key in it.
 """
 
 from dataclasses import replace
@@ -7,12 +7,19 @@ from dataclasses import replace
 import pytest
 from embit.psbt import PSBT as EmbitPsbt  # noqa: N811 - a class named like a constant
 
-from multisig import FeeLimits, Psbt, Severity, inspect
+from multisig import FeeLimits, MultisigError, Psbt, Severity, Vault, inspect
+from signerd.account.vaults import pinnable
 from signerd.cli.words import psbt_text
+from signerd.core.audit import Note
 from signerd.core.checks.case import Outcome
 from signerd.core.review import ProposalReview, review
+from signerd.core.values import OwnKey, SigningLimits, VaultClaim
 from signerd.daemon.proposal_views import Names, psbt_review
+from signerd.errors import SignerdError, VaultDiffers
+from signerd.journal import Journal
 from tests.attacks.cases import ALLOWED_WITHOUT_LOOK, Proposal, proposals
+from tests.attacks.people import ALICE, NAME, VAULT_ID, WORKSPACE
+from tests.attacks.recipes.quorum import VAULTS
 from tests.conformance.rigs import NETWORK
 
 HONEST = proposals(lambda p: p.honest)
@@ -96,3 +103,37 @@ def test_s13_every_figure_is_that_of_the_bytes(proposal):
 def test_s23_each_is_read_back_as_it_was_written():
     for proposal in proposals():
         assert Psbt.parse(proposal.raw).to_bytes() == proposal.raw
+
+
+@pytest.fixture
+def journal(tmp_path):
+    with Journal(tmp_path, network=NETWORK, limits=SigningLimits()) as found:
+        keys = (OwnKey(ALICE.vault_key(), "vault", 0),)
+        found.add_own_keys(keys, "key-1", Note("registered", "key-1"))
+        yield found
+
+
+def outcome(journal, entry) -> str | None:
+    """How it ends when the person wants to pin what the platform shows."""
+    journal.learn(VaultClaim(VAULT_ID, WORKSPACE, NAME, entry.descriptor))
+    try:
+        pinnable(journal, VAULT_ID)
+    except (SignerdError, MultisigError) as error:
+        return error.code
+    return None
+
+
+def readable(entry) -> str | None:
+    """What is wrong with the descriptor itself."""
+    try:
+        Vault.from_descriptor(entry.descriptor, NETWORK)
+    except MultisigError as error:
+        return error.code
+    return None
+
+
+@pytest.mark.parametrize("entry", VAULTS, ids=str)
+def test_s15_s16_s17_what_may_be_pinned(journal, entry):
+    wrong = readable(entry)
+    assert outcome(journal, entry) == (VaultDiffers.code if wrong else entry.outcome)
+    assert wrong in {None, entry.outcome}

@@ -46,7 +46,7 @@ def test_the_installer_that_made_the_environment_is_named(receipt, line, tmp_pat
 
 
 def test_what_stays_collects_as_usual_once_it_has_started():
-    """Else seventy times as much that is part of a cycle waits to be freed."""
+    """Else seven hundred times as much that is part of a cycle waits to be freed."""
     code = (
         "import gc; usual = gc.get_threshold(); from custody.common.interpreter import prepare, settle; "
         "prepare('it'); assert gc.get_threshold() > usual; "

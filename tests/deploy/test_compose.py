@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from click import Context
 
 from custody.server.chain.configuration import read_sources
 from custody.server.cli import app
@@ -105,7 +106,9 @@ def test_every_secret_is_a_file_and_a_setting() -> None:
 @pytest.mark.parametrize("name", STARTS)
 def test_every_command_and_option_is_one_and_metrics_stay_on_loopback(name: str) -> None:
     command, *options = STARTS[name]
-    given = app.commands[command].make_context(command, [*options, "--state", "/state"]).params
+    given = (
+        app.get_command(Context(app), command).make_context(command, [*options, "--state", "/state"]).params
+    )
     assert ListenAddress.parse(given["metrics"]).is_loopback
     assert ListenAddress.parse(given["listen" if command == "serve" else "health"])
 

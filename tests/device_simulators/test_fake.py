@@ -1,4 +1,4 @@
-"""What the fake offers to the tests of other programs, beyond what every device does."""
+"""What the fake offers to the tests of other programs, beyond what every device does; the document."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from device_simulators.fake import FakeDevice, bridge_to
 from device_simulators.panel import ask_person
 from firmware_bridge import DeviceState, RefusedByPerson
 from tests.conformance.rigs import ACCOUNT, NETWORK, SEEDS, make_vault, running
-from tests.support import wallets
+from tests.support import device_tables, wallets
 
 pytestmark = pytest.mark.anyio
 
@@ -42,3 +42,12 @@ async def test_a_path_as_text_is_refused_before_the_device_is_asked():
         with pytest.raises(TypeError, match=r"not 'm'"):
             await bridge.xpubs(found.id, str(ACCOUNT))
         assert (device.asked, (await bridge.list())[0].state) == (asked, DeviceState.READY)
+
+
+def test_the_table_of_faults_is_the_fault_matrix():
+    assert device_tables.faults() in device_tables.DOCS.read_text()
+
+
+def test_the_table_of_situations_is_generated_from_the_transcripts():
+    """`python -m tests.support.device_tables` writes it."""
+    assert device_tables.situations() in device_tables.DOCS.read_text()

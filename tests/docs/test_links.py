@@ -1,11 +1,13 @@
-"""Every link resolves, every page is in the site, and every named page exists."""
+"""Every link resolves, every page is in the site, and every named page exists. Pictures are small, stand in a
+guide, and say in words what they show; those of devices' screens are what the virtual devices show.
+"""
 
 import re
 
 import yaml
 
-from tests.support.pages import DOCS, PAGES, ROOT, anchors, links, named
-from tests.support.processes import ended
+from tests.support.device_pictures import FOLDER, pictures
+from tests.support.pages import DOCS, PAGES, ROOT, anchors, asked_of_git, links, named
 
 READ = [*PAGES, *sorted(ROOT.glob("*.md"))]
 # tools/site makes these when it builds the site.
@@ -53,8 +55,7 @@ def test_every_page_stands_in_the_menu_once_or_is_linked_from_understand():
 
 
 def written(options, pattern, *where):
-    asked = ["git", "grep", options, pattern, "--", *where]
-    return sorted(set(ended(asked, cwd=ROOT).stdout.splitlines()))
+    return sorted(set(asked_of_git("grep", options, pattern, "--", *where)))
 
 
 def test_a_page_that_code_or_an_error_names_is_there():
@@ -66,3 +67,23 @@ def test_a_page_that_code_or_an_error_names_is_there():
     assert (len(titles) > 3, [title for title in titles if f"# {title}" not in headings]) == (True, [])
     told = written("-nP", r'^(?!.*""".*docs/)[^#]*".*docs/[a-z]+/.*\.md', "signerd", "custody")
     assert told == []
+
+
+MOST_BYTES = 60_000
+
+
+def test_each_picture_is_current_and_stands_in_a_guide_with_its_words():
+    """Where they differ: ``python -m tests.support.device_pictures``."""
+    guides = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "sign").glob("*.md"))
+    drawn = list(pictures())
+    assert sorted(FOLDER.iterdir()) == sorted(path for path, _, _ in drawn)
+    for path, svg, link in drawn:
+        assert path.read_text(encoding="utf-8") == svg, path.name
+        assert link in guides, link
+
+
+def test_pictures_of_pages_are_small_and_stand_in_a_guide_with_their_words():
+    guides = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for picture in (DOCS / "assets").glob("*.png"):
+        assert picture.stat().st_size < MOST_BYTES, picture.name
+        assert re.search(rf"!\[[^\]]{{20,}}\]\(\.\./assets/{picture.name}\)", guides), picture.name

@@ -6,8 +6,7 @@ from posixpath import normpath
 
 import pytest
 
-from tests.support.pages import DOCS, ROOT, named, prose
-from tests.support.processes import ended
+from tests.support.pages import DOCS, ROOT, asked_of_git, named, prose
 
 ARCHITECTURE = DOCS / "understand" / "architecture.md"
 PAGES = [ROOT / "CONTRIBUTING.md", ARCHITECTURE, *sorted((DOCS / "build" / "adding").glob("*.md"))]
@@ -22,11 +21,7 @@ PATH = re.compile(r"\.{0,2}/?[a-z0-9_.-]+/[a-z0-9_./-]*|[a-z0-9_]+\.(?:py|md|tom
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)*")
 
 
-def _asked(*arguments: str) -> list[str]:
-    return ended(["git", *arguments], cwd=ROOT).stdout.splitlines()
-
-
-FILES = _asked("ls-files")
+FILES = asked_of_git("ls-files")
 PLACES = {*FILES, *(file.rsplit("/", depth)[0] for file in FILES for depth in range(1, file.count("/") + 1))}
 NAMES = {place.rsplit("/", 1)[-1] for place in PLACES}
 
@@ -61,7 +56,7 @@ def gone(page):
             name, whole = re.split(r"[\[…]", test)[0], "" if "…" in test else r"\("
             yield from [] if re.search(rf"def {name}{whole}", text) else [word]
     names = {word for word in words if CONSTANT.fullmatch(word)}
-    found = _asked("grep", "-ohwE", "|".join(names), "--", "*.py", "Makefile") if names else []
+    found = asked_of_git("grep", "-ohwE", "|".join(names), "--", "*.py", "Makefile") if names else []
     yield from names - set(found)
     for word, path in re.findall(r"`(\w+)` (?:of|in)\s+`([\w/.]+\.py)`", prose(page)):
         if not is_there(path, folders) or ((ROOT / path).exists() and not defines(path, word)):

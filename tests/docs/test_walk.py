@@ -25,7 +25,7 @@ LEFT_OUT = {
     "signerd service install": "starts a service: tests/signerd/cli/test_service.py",
     "signerd doctor": "looks at the whole machine: tests/signerd/doctor",
     "signerd approve ID --acknowledge paid-twice": "nothing came before: tests/signerd/cli/test_proposals.py",
-    "signerd reject ID": "it was approved before: tests/signerd/cli/test_proposals.py",
+    "signerd decline ID": "it was approved before: tests/signerd/cli/test_proposals.py",
     "signerd restore": "into a folder without a daemon: tests/signerd/cli/test_backup.py",
     "signerd login": "asks for a password: tests/signerd/cli/test_setup.py",
     "signerd completion": "writes a file: tests/signerd/cli/test_program.py",

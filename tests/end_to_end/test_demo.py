@@ -2,12 +2,20 @@
 from nothing to a confirmed transaction, and from there through the life of a token.
 """
 
+import contextlib
+import os
+import pty
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import expect
 
+from signerd.demo.steps import END, STEPS
+from tests.support.browser import launched, require_browser
+from tests.support.patience import PATIENCE
 from tests.support.processes import said
 
 DEMO_SECONDS = 1800
@@ -44,3 +52,59 @@ def test_the_main_job_and_a_token_run_unattended_and_the_confirmed_transaction_i
     for part, most in ((told[:confirmed], MAIN_JOB), (told[confirmed:], TOKEN)):
         started = [line for line in part if line.startswith("started")]
         assert 0 < len(started) <= most, "\n".join(started)
+
+
+PRESS = """end => document.getElementById("step").textContent !== end
+    && document.querySelector("button.right:not([aria-disabled=true])")?.click()"""
+
+
+@contextlib.contextmanager
+def killed_at_the_end(program: "subprocess.Popen[str]") -> Iterator[None]:
+    """Also where the test fails: it would be waited for without an end."""
+    try:
+        yield
+    finally:
+        program.kill()
+
+
+@pytest.mark.slow(
+    "every program as a whole, and a browser: test_terminal.py tries the page's answers in less"
+)
+def test_a_browser_alone_plays_the_demo_to_its_end():
+    require_browser()
+    keyboard, screen = pty.openpty()
+    with (
+        subprocess.Popen(
+            [sys.executable, "-m", "signerd", "demo"], stdin=screen, stdout=subprocess.PIPE, text=True
+        ) as demo,
+        killed_at_the_end(demo),
+        launched() as chromium,
+        chromium.in_use() as browser,
+    ):
+        assert demo.stdout is not None
+        url = next(found[0] for line in demo.stdout if (found := re.search(r"http://127\.0\.0\.1\S+", line)))
+        page = browser.new_page()
+        page.goto(url)
+        seen = []
+        while (step := page.locator("#step").inner_text()) != END[0]:
+            seen += [step] if step not in seen else []
+            if step == "The first signer approves" and len(page.context.pages) == 1:
+                with page.context.expect_page() as opened:
+                    page.get_by_role("link", name="first signer").click()
+                expect(opened.value.get_by_text("Waiting for you")).to_be_visible()
+                with page.context.expect_page() as opened:
+                    page.get_by_role("link", name="console").click()
+                # How to sign in stays readable beside the console.
+                with page.context.expect_page() as console:
+                    opened.value.get_by_role("button", name="Open the console").click()
+                expect(console.value.get_by_role("heading", name="Sign in")).to_be_visible()
+                page.bring_to_front()
+            # The answer that goes on stands right, on each device and in the story.
+            page.evaluate(PRESS, END[0])
+        assert set(seen) >= {title for title, _ in STEPS[:4]} | {"The second signer approves"}
+        expect(page.get_by_role("button", name="Stop everything")).to_be_enabled()
+        page.get_by_role("button", name="Stop everything").press("Enter")
+        expect(page.get_by_role("status")).to_contain_text("The demo is over")
+        assert demo.wait(PATIENCE) == 0
+    os.close(keyboard)
+    os.close(screen)

@@ -52,7 +52,7 @@ async def test_an_auditor_is_given_what_a_device_showed_and_signed(desk: Desk, t
             assert (await alice.verify_audit()).fault is None
     proof = desk.admin.get("/api/v1/proof", workspace_id=desk.workspace_id, psbt_id=psbt_id)
     (tmp_path / "proof.json").write_bytes(proof.content)
-    said = custody("verify-proof", tmp_path / "proof.json")
+    said = custody("proof", "verify", tmp_path / "proof.json")
     assert said.exit_code == 0, said.output
     assert "2 coins signed for, 0.00110000 BTC (110,000 sats)" in said.output
 

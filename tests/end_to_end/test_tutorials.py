@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 
+import httpx
 import pytest
 
 from multisig import Psbt
@@ -43,7 +44,7 @@ TYPED = {
     "signerd --state signer setup": f"{PHRASE}\n{ADA}",
     "signerd --state signer run": f"{PHRASE}\n",
     "signerd --state signer register": "yes\n",
-    "custody login": f"{ADA}{OWN_PHRASE}\n{OWN_PHRASE}\n",
+    "custody login": f"{OWN_PHRASE}\n{ADA}",
     "signerd --state signer approve": "yes\n",
     "custody ": f"{OWN_PHRASE}\ny\n",
     "(umask": f"{OWN_PHRASE}\n",
@@ -67,6 +68,7 @@ class Reader:
         own = {"CUSTODY_STATE": str(folder / "platform"), "CUSTODY_SESSION": str(folder / "session")}
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         self.env = os.environ | own | {"PATH": path, "HOME": str(folder), "CUSTODY_CHAIN_SIGNET": "embedded"}
+        self.env["CUSTODY_PUBLIC_URL"] = f"http://127.0.0.1:{self.ports['8080']}"
         self.said: dict[str, Path] = {}
 
     def follows(self, page: Path) -> None:
@@ -120,6 +122,14 @@ class Reader:
     def run(self, line: str, typed: str = "") -> subprocess.CompletedProcess[str]:
         return ended(["bash", "-c", line], cwd=self.folder, env=self.env, input=typed, seconds=SECONDS)
 
+    def opened_invitation(self) -> str:
+        """The page to which the link of the newest mail leads."""
+        folder = self.folder / "platform" / "mail"
+        until(lambda: any(folder.glob("*.eml")), "the invitation's mail")
+        link = re.search(r"^http://\S+$", max(folder.glob("*.eml")).read_text(), re.MULTILINE)
+        assert link is not None
+        return httpx.get(link[0], follow_redirects=True).raise_for_status().text
+
     def leaves_running(self, line: str, start: str, typed: str, ready: str) -> str:
         self.said[start] = self.folder / f"said-{len(self.said)}"
         auto = " --auto approve" if "virtual" in line else ""
@@ -151,6 +161,7 @@ def test_the_trial_pays_and_a_program_pays_after_it(reader: Reader) -> None:
     paid = reader.types("custody vault history Trial")
     assert "A first payment" in paid
     assert "0.50000000 BTC" in paid
+    assert "bob@example.org" in reader.opened_invitation()
 
     for name in ("pay.py", "unsigned.py"):
         program = code(PAYMENT, name).replace(":8080", f":{reader.ports['8080']}")
@@ -169,5 +180,5 @@ def test_a_device_is_found_and_signs(reader: Reader) -> None:
     (reader.folder / "device.py").write_text(code(DEVICE, "device.py"))
     told = [reader.types(line) for line in shell_lines(DEVICE) if not line.startswith(PREPARED)]
     assert re.search(r"Coldcard .* ready [0-9a-f]{8}\n", told[-1])
-    for words in ("its key for vaults: [", "shown, and the same here: bcrt1q", "signed, and verified: "):
+    for words in ("its key for vaults: [", "shown, and the same here: tb1q", "signed, and verified: "):
         assert words in told[-1]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from firmware_bridge import errors
 from firmware_bridge.faults import MAX_DETAIL, ReportedFault, clean_detail, outcome
-from firmware_bridge.makers import maker_of
+from firmware_bridge.makers import MAKERS
 from firmware_bridge.model import Family
 from firmware_bridge.presence.usb import USB_MODELS, usb_model
 
@@ -20,14 +20,10 @@ def said(names: str, text: str, **codes: int) -> ReportedFault:
 
 
 CASES = [
-    (T, said("DeviceNotReadyError HWWError", "Trezor is locked.", hwi_code=-12), errors.Locked),
     (T, said("TrezorFailure", "Forbidden key path", status=3), errors.Unsupported),
     (T, said("TrezorFailure", "Message too long", status=3), errors.Unsupported),
     (T, said("TrezorFailure", "Something else", status=3), errors.DeviceFault),
-    (T, said("BadArgumentError HWWError", "Cannot sign external inputs", hwi_code=-7), errors.WrongDevice),
-    (T, said("RuntimeError", "RuntimeError: Unsupported Trezor model"), errors.Unsupported),
-    (T, said("RuntimeError", "RuntimeError: Unexpected magic characters"), errors.DeviceFault),
-    (T, said("error Exception", "error: unpack requires a buffer of 9 bytes"), errors.DeviceFault),
+    (T, said("ProtocolError TrezorException", "Missing chunk magic"), errors.DeviceFault),
     (T, said("TransportException", "Unexpected chunk size: 12"), errors.DeviceFault),
     (T, said("ConnectionRefusedError ConnectionError OSError", "refused"), errors.Disconnected),
     (C, said("CCUserRefused RuntimeError", "You refused permission"), errors.RefusedByPerson),
@@ -124,9 +120,9 @@ def test_every_family_is_complete(family):
     """The table in docs/build/adding/device-family.md."""
     from firmware_bridge import hwi_client
 
-    assert maker_of(family).name
+    assert MAKERS[family].name
     assert family in hwi_client.OPENERS
-    assert all(model.family is family for model in maker_of(family).usb)
+    assert all(model.family is family for model in MAKERS[family].usb)
 
 
 def test_a_worker_cannot_claim_what_is_decided_here():

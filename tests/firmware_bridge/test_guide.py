@@ -17,13 +17,16 @@ pytestmark = pytest.mark.anyio
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "build" / "firmware_bridge.md"
-EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+PAGES = (GUIDE, ROOT / "README.md")
+EXAMPLES = [
+    text for page in PAGES for text in re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+]
 VAULT = rigs.make_vault()
 
 
 def example(name):
-    """The function of this name, from the one example that has it."""
-    (source,) = [text for text in EXAMPLES if f"def {name}(" in text]
+    """The function of this name, from the one example that has it; the README may have the same."""
+    (source,) = {text for text in EXAMPLES if f"def {name}(" in text}
     names = {}
     exec(compile(source, f"{GUIDE.name}:{name}", "exec"), names)
     return names[name]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from device_simulators.ledger.spend import describe_op_return
 from firmware_bridge import Deadlines
 from firmware_bridge.limits import DeviceLimits, why_not
-from firmware_bridge.makers import ledger, maker_of, trezor
+from firmware_bridge.makers import MAKERS, ledger, trezor
 from firmware_bridge.model import Family
 from multisig import CHANGE, ChangeTo, Network, Psbt, TxOut, build_psbt, encode_address, p2tr, sats
 from multisig.script import witness_output
@@ -42,7 +42,7 @@ SEEN = [
 def test_twice_the_time_that_a_device_was_seen_to_take_is_waited_for(
     family, inputs, outputs, keys, size, seconds
 ):
-    work = maker_of(family).pace.seconds(inputs, outputs, keys, size)
+    work = MAKERS[family].pace.seconds(inputs, outputs, keys, size)
     assert Deadlines().signing(work) >= 2 * seconds
     assert Deadlines().review(work) >= Deadlines().person + seconds
 
@@ -97,8 +97,8 @@ def test_a_ledger_takes_what_it_can_show(script):
     assert ledger.takes(script) == (known or shown is not None)
 
 
-TREZOR_ONE = maker_of(Family.TREZOR).limits_of("Trezor One (emulator)")
-LEDGER = maker_of(Family.LEDGER).limits_of("Ledger")
+TREZOR_ONE = MAKERS[Family.TREZOR].limits_of("Trezor One (emulator)")
+LEDGER = MAKERS[Family.LEDGER].limits_of("Ledger")
 
 
 def with_previous(psbt: Psbt, **fields: object) -> Psbt:
@@ -156,7 +156,7 @@ def test_the_most_that_a_device_takes(limits, make, most, words):
 
 
 def test_a_trezor_of_an_unknown_model_has_the_limits_of_a_one():
-    maker = maker_of(Family.TREZOR)
+    maker = MAKERS[Family.TREZOR]
     assert maker.limits_of("Trezor") == TREZOR_ONE
     assert maker.limits_of("Trezor Safe 3").inputs is None
-    assert maker_of(Family.JADE).limits_of("Jade") == DeviceLimits()
+    assert MAKERS[Family.JADE].limits_of("Jade") == DeviceLimits()

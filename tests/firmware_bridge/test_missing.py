@@ -1,14 +1,25 @@
-"""HWI is left out by an installer that heeds its bound: which line brings it, and that it brings no less."""
+"""HWI is left out by an installer that heeds its bound: which line brings it, and that it brings no less; no
+device at an address.
+"""
 
+import asyncio
+import socket
 import sys
 import tomllib
+from contextlib import contextmanager
 from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
-from firmware_bridge import missing
+from device_simulators.panel import Panel
+from device_simulators.trezor import VirtualTrezor
+from firmware_bridge import Bridge, Deadlines, DeviceState, Disconnected, Endpoint, TimedOut, missing
+from firmware_bridge.model import Sighting
+from multisig import Network, multisig_account_path
+from tests.conformance.rigs import NETWORK, SEEDS, short_folder
+from tests.support.processes import ended
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
 DEVICES = [Requirement(text) for text in PROJECT["optional-dependencies"]["devices"]]
@@ -65,3 +76,89 @@ def test_the_sentence_names_the_line_for_this_environment(monkeypatch, version, 
 
 def test_nothing_is_missing_here():
     assert missing.missing_hwi() is None
+
+
+PROBES = """
+import sys
+sys.modules["hwilib"] = None
+from firmware_bridge import Endpoint, Unsupported, hwi_client
+from firmware_bridge.protocol import WorkerCall
+from multisig import Network
+for endpoint in map(Endpoint.parse, sys.argv[2:]):
+    try:
+        device = hwi_client.open_device(endpoint, Network(sys.argv[1]), None, WorkerCall(0, "probe"))
+        print(device.call("probe", {}).fingerprint)
+    except Unsupported as told:
+        print(told.detail)
+"""
+
+
+@pytest.mark.anyio
+async def test_without_hwi_a_trezor_is_driven_and_any_other_device_says_what_is_missing():
+    trezor = VirtualTrezor(SEEDS[0], Panel(), NETWORK)
+    endpoint = await trezor.start()
+    try:
+        arguments = [NETWORK.value, str(endpoint), "ledger:tcp:127.0.0.1:9"]
+        done = await asyncio.to_thread(ended, [sys.executable, "-c", PROBES, *arguments], seconds=60)
+    finally:
+        await trezor.stop()
+    fingerprint, told = done.stdout.splitlines()
+    assert fingerprint == SEEDS[0].fingerprint.hex
+    assert "HWI, which talks to all devices but a Trezor, is not installed here" in told
+
+
+pytestmark = pytest.mark.anyio
+PATH = multisig_account_path(Network.REGTEST)
+
+
+def bridge_to(endpoint):
+    """A bridge on a bus that always lists the device."""
+
+    async def listing(_in_use):
+        return [Sighting(endpoint, "Ghost")]
+
+    deadlines = Deadlines(probe=1.0, read=1.0, grace=0.1)
+    return Bridge(network=Network.REGTEST, listings=[listing], deadlines=deadlines)
+
+
+@contextmanager
+def closed_port(kind):
+    with socket.socket(socket.AF_INET, kind) as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+    yield f"127.0.0.1:{port}"
+
+
+async def outcome_at(endpoint):
+    async with bridge_to(endpoint) as bridge:
+        with pytest.raises(Exception) as caught:
+            await bridge.xpub(endpoint.device_id, PATH)
+    return type(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "kind"),
+    [
+        ("trezor:udp:{closed}", socket.SOCK_DGRAM),
+        ("ledger:tcp:{closed}", socket.SOCK_STREAM),
+        ("coldcard:unix:{folder}/none", None),
+        ("trezor:webusb:001:2", None),
+        ("trezor:hid:1-2:1.0", None),
+        ("jade:serial:/dev/none", None),
+    ],
+)
+async def test_nothing_where_a_device_was(address, kind):
+    with short_folder() as folder, closed_port(kind or socket.SOCK_STREAM) as closed:
+        endpoint = Endpoint.parse(address.format(folder=folder, closed=closed))
+        assert await outcome_at(endpoint) is Disconnected
+
+
+async def test_a_port_that_never_answers_times_out():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        endpoint = Endpoint.parse(f"trezor:udp:127.0.0.1:{silent.getsockname()[1]}")
+        async with bridge_to(endpoint) as bridge:
+            (device,) = await bridge.refresh()
+            assert device.state == DeviceState.PRESENT
+            with pytest.raises(TimedOut):
+                await bridge.xpub(device.id, PATH)

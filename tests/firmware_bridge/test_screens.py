@@ -6,6 +6,7 @@ import pytest
 
 from device_simulators.trezor import screens as trezor
 from firmware_bridge import Family
+from firmware_bridge.makers import MAKERS
 from firmware_bridge.screens import ShownOutput, ShownPayment, payment_screens
 from multisig import Network
 from tests.conformance.transcripts import load_all
@@ -46,6 +47,17 @@ def test_each_figure_stands_on_the_screen_that_the_transcript_has_it_on(transcri
         for words in shown
     ]
     assert [[figure.value for figure in screen] for screen in told] == expected
+
+
+@pytest.mark.parametrize("transcript", load_all(), ids=lambda one: one.name)
+def test_what_is_shown_of_a_message_is_what_the_transcript_has_in_its_order(transcript):
+    shown = " ".join(line for screen in transcript.entries["message"].screens for line in screen.lines)
+    order = {"path": r"[Pp]ath|\{account\}", "address": r"\bmj\w{30,}", "text": r"\{text\}"}
+    found = {word: match.start() for word, form in order.items() if (match := re.search(form, shown))}
+    style = MAKERS[transcript.family].style
+    assert [word for part in style.message for word in order if word in part.split()] == sorted(
+        found, key=found.get
+    )
 
 
 def test_of_a_maker_whose_screens_were_not_compared_nothing_is_told():

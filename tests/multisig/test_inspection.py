@@ -22,12 +22,13 @@ from multisig import (
     secp256k1,
 )
 from multisig.inspection.inputs_and_outputs import MAX_FALSE_ORIGINS
+from multisig.inspection.transaction import Totals, inspect_transaction
+from multisig.script import P2A_SCRIPT
 from tests.support.wallets import (
     ALICE,
     BOB,
     CAROL,
     MALLORY,
-    foreign_script,
     fund,
     make_spend,
     make_vault,
@@ -46,26 +47,6 @@ def look(psbt, policy=VAULT, network=Network.REGTEST, **arguments):
 
 def codes(inspection):
     return [finding.code for finding in inspection.findings]
-
-
-def test_the_figures_of_a_plain_spend():
-    seen = look(SPEND)
-    assert [(coin.amount, coin.chain, coin.address_index) for coin in seen.inputs] == [
-        (100_000, RECEIVE, 0),
-        (100_000, RECEIVE, 1),
-    ]
-    assert [coin.outpoint for coin in seen.inputs] == [item.outpoint for item in SPEND.tx.inputs]
-    (payment,) = seen.payments
-    assert (payment.output_index, payment.amount, payment.script_pubkey) == (0, 50_000, foreign_script())
-    assert payment.address == "bcrt1q35xaxws5tfu6l53zfw3htksy7fsdfxs6twrxja"
-    (change,) = seen.change
-    assert (change.output_index, change.amount, change.chain, change.index) == (1, 149_000, CHANGE, 7)
-    assert change.address == VAULT.address(CHANGE, 7)
-    assert (seen.total_in, seen.total_out, seen.fee) == (200_000, 199_000, 1_000)
-    assert seen.fee_rate == FeeRate.of(sats(1_000), seen.vsize)
-    assert (seen.locktime, seen.signals_rbf, seen.network) == (0, True, Network.REGTEST)
-    assert seen.txid == SPEND.tx.txid
-    assert (seen.ok, seen.findings, seen.op_returns) == (True, (), ())
 
 
 def test_data_is_shown_as_data():
@@ -181,6 +162,24 @@ RICH = build_psbt(VAULT, [fund(VAULT, 21_000_000 * 100_000_000)], [pay(1_000)], 
 )
 def test_networks_fees_locks_and_versions_s7_s14(psbt, how, expected):
     assert codes(look(psbt, **how)) == expected
+
+
+def test_p2a_is_named_and_holds_no_more_than_an_anchor_needs():
+    for amount, code in ((0, "anchor-output"), (240, "anchor-output"), (241, "anchor-burns")):
+        seen = look(with_output(SPEND, 0, script_pubkey=P2A_SCRIPT, amount=sats(amount)))
+        assert code in codes(seen)
+        assert "fake-change" not in codes(seen)
+
+
+def test_version_3_is_replaceable_and_has_10_000_vb_at_most():
+    """BIP-431, rules 1 and 4."""
+    psbt = locked(0xFFFFFFFF, version=3)
+    assert (look(psbt).version, look(psbt).signals_rbf) == (3, True)
+    assert not look(locked(0xFFFFFFFF)).signals_rbf
+    for vsize, found in ((10_000, []), (10_001, ["non-standard-version"])):
+        totals = Totals(None, sats(0), vsize)
+        seen = inspect_transaction(psbt, VAULT, Network.REGTEST, totals, FeeLimits())
+        assert [each.code for each in seen] == found
 
 
 def test_dust_is_warned_of():

@@ -88,7 +88,7 @@ class TestDerivationPath:
     def test_joining(self):
         account = DerivationPath.parse("m/48h/1h")
         assert str(account / 0 / "5/6h" / DerivationPath((7,))) == "m/48h/1h/0/5/6h/7"
-        assert str(account.child(HARDENED)) == "m/48h/1h/0h"
+        assert str(account / HARDENED) == "m/48h/1h/0h"
 
     def test_starts_with(self):
         path = DerivationPath.parse("m/48h/1h/0h")
@@ -104,9 +104,6 @@ class TestKeyOrigin:
     def test_round_trip(self, fingerprint, path):
         origin = KeyOrigin(Fingerprint(fingerprint), path)
         assert KeyOrigin.parse(str(origin)) == origin
-
-    def test_child(self):
-        assert str(KeyOrigin.parse("deadbeef/48h").child(3)) == "deadbeef/48h/3"
 
 
 @pytest.mark.parametrize("vector", official("bip32.json", lambda vector: vector["kind"] == "derivation"))

@@ -15,6 +15,7 @@ from multisig import (
     dust_threshold,
     encode_address,
     encodings,
+    ends_of,
     multisig_script,
     op_return_script,
     p2pkh,
@@ -24,10 +25,11 @@ from multisig import (
     p2wsh,
     parse_multisig_script,
     parse_op_return,
+    resembled,
 )
 from multisig.encodings import encode_segwit
 from multisig.hashes import hash160
-from multisig.script import parse_witness_output, witness_output
+from multisig.script import P2A_SCRIPT, p2a_address, parse_witness_output, unaddressed, witness_output
 from tests.support.policies import NETWORKS
 from tests.support.vectors import official
 
@@ -86,6 +88,7 @@ SCRIPTS = {
     ScriptKind.P2WPKH: p2wpkh(KEYS[0]),
     ScriptKind.P2WSH: p2wsh(b"\x51"),
     ScriptKind.P2TR: p2tr(bytes(32)),
+    ScriptKind.P2A: P2A_SCRIPT,
     ScriptKind.OP_RETURN: op_return_script(b"x"),
 }
 
@@ -155,7 +158,7 @@ def test_s10_trailing_or_noncanonical_op_return_is_not_parsed(script):
 @pytest.mark.parametrize(
     ("kind", "least"),
     [(ScriptKind.P2WSH, 330), (ScriptKind.P2TR, 330), (ScriptKind.P2WPKH, 294), (ScriptKind.P2PKH, 546),
-     (ScriptKind.P2SH, 540), (ScriptKind.OP_RETURN, 0)],
+     (ScriptKind.P2SH, 540), (ScriptKind.P2A, 240), (ScriptKind.OP_RETURN, 0)],
 )  # fmt: skip
 def test_dust(kind, least):
     assert dust_threshold(SCRIPTS[kind]) == least
@@ -178,6 +181,21 @@ IN_USE = {ScriptKind.P2WPKH, ScriptKind.P2WSH, ScriptKind.P2TR}
 def test_round_trip(script, network):
     address = encode_address(script, network)
     assert decode_address(address, network) == script
+
+
+def test_p2a_has_an_address_to_be_read_and_not_to_be_paid():
+    """The addresses as Bitcoin Core 28 has them."""
+    for network, address in (
+        (Network.MAINNET, "bc1pfeessrawgf"),
+        (Network.TESTNET4, "tb1pfees9rn5nz"),
+        (Network.REGTEST, "bcrt1pfeesnyr2tx"),
+    ):
+        assert p2a_address(network) == address
+        with pytest.raises(InvalidAddress, match="anyone may take"):
+            decode_address(address, network)
+    assert encode_address(P2A_SCRIPT, Network.MAINNET) is None
+    assert "anyone may take (P2A)" in unaddressed(P2A_SCRIPT)
+    assert "P2A" not in unaddressed(P2A_SCRIPT + b"\0")
 
 
 @given(ANY_SCRIPTS)
@@ -267,3 +285,22 @@ def test_s10_addresses_without_rules_are_refused_with_the_reason(version, length
         decode_address(address, Network.MAINNET)
     assert "anyone" in refusal.value.hint
     assert encode_address(witness_output(version, bytes(length)), Network.MAINNET) is None
+
+
+PREFIXES = st.sampled_from(("1", "3", "m", "bc1q", "bc1p", "tb1q", "bcrt1q"))
+LETTERS = st.text("023456789acdefghjklmnpqrstuvwxyz", min_size=4, max_size=4)
+
+
+@given(PREFIXES, LETTERS, st.text("023456789acdefghjk", min_size=18, max_size=50), st.data())
+def test_s37_what_has_the_ends_of_a_known_address_resembles_it_unless_it_is_known(prefix, ends, middle, data):
+    known = f"{prefix}{ends}{middle}{ends[::-1]}"
+    other = f"{prefix}{ends}{data.draw(st.text('lmnpqrs', min_size=18, max_size=50))}{ends[::-1]}"
+    assert resembled([other, known], [known], []) == resembled([other, known], [], [known]) == {other: known}
+    assert (
+        resembled([other, known], [known, other], []) == resembled([other, known], [], [known, other]) == {}
+    )
+    assert resembled([other, known], [known], [known, other]) == {other: known}, "a name proves nothing"
+    at = data.draw(st.sampled_from([*range(len(prefix), len(prefix) + 4), *range(-4, 0)]))
+    changed = f"{other[:at]}{'u' if other[at] != 'u' else 'w'}{other[at:][1:]}"
+    assert resembled([changed], [known], []) == {}
+    assert len(ends_of(known)) == 8

@@ -1,5 +1,6 @@
 """A scripted platform that offers one proposal, a scripted device, and an unused state folder."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,13 @@ from tests.support.daemons import prepare
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
+from tests.support.written import none_open_to_others
+
+
+@pytest.fixture(autouse=True)
+def what_is_written_is_the_persons_alone() -> Iterator[None]:
+    with none_open_to_others():
+        yield
 
 
 @pytest.fixture

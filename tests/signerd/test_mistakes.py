@@ -1,9 +1,9 @@
-"""One table of mistakes: what is given at a door, and what is said of it. Each is from a public bug report.
-
-A wrong reason is worse than none: each sentence must be true for each of its causes.
+"""One table of mistakes: what is given at a door, and what is said of it. Each is from a public bug report. A
+wrong reason is worse than none: each sentence must be true for each of its causes; as a client is told.
 """
 
 import base64
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -18,14 +18,16 @@ from custody.cli.payments import _address
 from firmware_bridge import BridgeError
 from firmware_bridge.airgap.handoff import decode_psbt
 from firmware_bridge.airgap.vault_files import parse_signer_keys
-from multisig import InvalidDescriptor, MultisigError, Network
+from multisig import InvalidDescriptor, MultisigError, Network, read_vault_file
 from multisig.bip322 import ProofSignature
 from multisig.descriptor import SortedMulti, strip_checksum, with_checksum
-from multisig.vault_files import vault_of_file
+from signerd import errors as e
 from signerd.account.config import load_config
 from signerd.cli.desk import read_text
 from signerd.cli.vaults import MAX_FILE_BYTES
-from signerd.errors import SignerdError
+from signerd.errors import SignerdError, leaves
+from signerd.problems import error_from, problem
+from tests.support.command import is_tame
 from tests.support.wallets import make_vault
 
 VAULT = make_vault(network=Network.REGTEST)
@@ -45,7 +47,7 @@ def file(text: str | bytes) -> object:
     with NamedTemporaryFile() as written:
         path = Path(written.name)
         path.write_bytes(text.encode() if isinstance(text, str) else text)
-        return vault_of_file(read_text(path, MAX_FILE_BYTES), Network.REGTEST)
+        return read_vault_file(read_text(path, MAX_FILE_BYTES), Network.REGTEST)
 
 
 def keys(text: str) -> object:
@@ -86,11 +88,10 @@ MISTAKES: list[tuple[Callable[[str], object], str | bytes, str, str]] = [
     (file, GOOD[:-1], "checksum is wrong", COPY),
     (file, GOOD.replace("h/", "\u2019/"), "U+2019", "write h"),
     (file, GOOD[:40], "not written as", COPY),
-    (file, '{"name": "Cold", "addressType": "P2WSH"}', "This is JSON, which is not read", "BSMS"),
-    (file, f"# Receive:\n{GOOD}\n", "neither a record of BSMS 1.0 nor one descriptor", "BSMS"),
+    (file, '{"name": "Cold", "addressType": "P2WSH"}', "of no form that is read here", "BSMS"),
     (file, GOOD.encode("utf-16"), "not text in UTF-8", "UTF-8"),
     (keys, f"[d0b9a3a1/48\u2019/1\u2019/0\u2019/2\u2019]{XPUB}", "level of the path is '48\\u2019'", "m/48h"),
-    (keys, f"[d0b9a3a1/84h/1h/0h]{VPUB}", "in the vpub form", "xpub or tpub"),
+    (keys, f"[d0b9a3a1/48h/1h/0h/2h]{VPUB}", "in the vpub form", "xpub or tpub"),
     (psbt, "p1of2 cHNidP8BAI\np2of2 kCAAAAAA==\n", "Specter-DIY's own series", ""),
     (psbt, "-", "This is not a PSBT.", ""),
     (pay, "BCRT1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080", "mixes upper and lower case", "Ask the receiver"),
@@ -148,3 +149,32 @@ def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text('network = "regtest"\nplatform.url = "https://custody.example"\n', encoding="utf-8-sig")
     assert load_config(config).network is Network.REGTEST
+
+
+def made(leaf: type[e.SignerdError]) -> e.SignerdError:
+    if leaf is e.PlatformRefused:
+        return e.PlatformRefused("no", platform_code="LIMIT_EXCEEDED", status=422)
+    return leaf("it cannot be")
+
+
+def test_what_an_error_is_stands_at_its_class_or_its_branch():
+    for leaf in leaves():
+        assert leaf.meaning, f"{leaf.__name__} has no meaning"
+        assert leaf.http_status >= 400
+    assert all(not branch.meaning for branch in SignerdError.__subclasses__())
+
+
+@pytest.mark.parametrize("leaf", leaves(), ids=lambda leaf: leaf.code)
+def test_a_problem_comes_out_as_the_error_that_went_in(leaf):
+    error = made(leaf)
+    body = json.loads(json.dumps(problem(error)))
+    assert body["status"] == error.http_status
+    assert body["type"].endswith(body["code"])
+    again = error_from(body)
+    assert type(again) is leaf
+    assert (str(again), again.hint) == (str(error), error.hint)
+
+
+def test_l8_the_words_of_a_problem_are_tame():
+    body = problem(e.PlatformRefused("\x1b[2J\u202eevil", platform_code="\x07", status=400, hint="\r\n"))
+    assert all(is_tame(value) for value in body.values() if isinstance(value, str))

@@ -4,10 +4,13 @@ before, that are replaced; and one from an old backup, where what was signed sin
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
+from custody.server.store.models import KeyRow
 from firmware_bridge import Family
 from multisig import Network, multisig_account_path
 from signerd.backup.container import Backup, unpack
@@ -89,6 +92,28 @@ async def test_a_workspace_of_a_hundred_vaults(desk: Desk) -> None:
             await pin(other, desk.vault["id"])
 
 
+async def test_a_device_that_signed_nothing_for_long_is_checked_by_registering_its_keys_once_more(
+    desk: Desk,
+) -> None:
+    ok(desk.tell("update-workspace", key_check_months=1))
+    with short_folder() as name:
+        trezor = make_rig(Family.TREZOR, Path(name), seed=desk.devices["alice"])
+        async with signer(desk, "alice", trezor, Path(name)) as alice:
+            await register(alice)
+            members = [desk.user_ids[name] for name in ("alice", "carol")]
+            desk.vault = ok(desk.create_vault(signers=members))
+            with desk.store.write() as db:
+                long_ago = desk.world.clock() - timedelta(days=31)
+                db.execute(update(KeyRow).values(last_signed_at=long_ago))
+            await alice.keys.read_now()
+            assert [note for note in (await alice.status()).notes if "last signed on" in note]
+            keys = alice.journal.own_keys()
+            await register(alice)
+            await alice.keys.read_now()
+            assert not [note for note in (await alice.status()).notes if "last signed on" in note]
+            assert (alice.journal.own_keys(), desk.world.audit_actions()[-1]) == (keys, "KEY_CHECKED")
+
+
 def carols_xpub(desk: Desk, account: int) -> str:
     return str(desk.devices["carol"].xpub(multisig_account_path(Network.REGTEST, account), Network.REGTEST))
 
@@ -132,6 +157,19 @@ async def test_s27_what_two_others_signed_before_this_signers_daemon_ever_ran(de
             with pytest.raises(NeedsAcknowledgement):
                 await alice.approve(again[1_000_001], (await alice.proposal(again[1_000_001])).digest)
             assert {line.psbt_id for line in await alice.proposals(ended=True)} == set(again.values())
+            await _hears_who_declined_and_who_cancelled(desk, alice, again[PAID])
+
+
+async def _hears_who_declined_and_who_cancelled(desk: Desk, alice: Daemon, psbt_id: str) -> None:
+    ok(desk.decline("bob", psbt_id, "Not our bill"))
+    await until(lambda: bool(alice.journal.record(psbt_id).snapshot.declines))
+    shown = await alice.proposal(psbt_id)
+    assert [(one.reason, one.at is None) for one in shown.declines] == [("Not our bill", False)]
+    # Two of four are needed.
+    assert "2 other signers are enough" in shown.on_decline
+    ok(desk.tell("cancel-psbt", psbt_id=psbt_id, reason="Paid by card"))
+    await until_state(alice, psbt_id, State.WITHDRAWN)
+    assert (await alice.proposal(psbt_id)).reason.endswith("cancelled. Why, by its word: Paid by card")
 
 
 async def test_a_devices_key_is_replaced_and_the_former_one_comes_back(desk: Desk) -> None:

@@ -94,11 +94,11 @@ class CardDevice:
         return bbqr.split(self.sign_bytes(assembler.result.data), Content.PSBT, max_characters=400)
 
 
-def slip132(xpub):
-    """The same key with SLIP-132's prefix for multisig P2WSH."""
+def slip132(xpub, form=None):
+    """The same key with a prefix of SLIP-132, if no other then that for multisig P2WSH."""
     from multisig import encodings
 
-    version = {"0488b21e": "02aa7ed3", "043587cf": "02575483"}[xpub.serialize()[:4].hex()]
+    version = form or {"0488b21e": "02aa7ed3", "043587cf": "02575483"}[xpub.serialize()[:4].hex()]
     return encodings.encode_base58check(bytes.fromhex(version) + xpub.serialize()[4:])
 
 

@@ -139,7 +139,7 @@ class Complaints:
 
 def origin_of(served: Served) -> str:
     url = served.service.page_address.page_url
-    assert url is not None
+    assert url is not None, served.service.page_address.notes
     return str(url).rstrip("/")
 
 

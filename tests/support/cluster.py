@@ -11,8 +11,9 @@ from pathlib import Path
 
 import httpx
 
-from custody.server.app import Platform, PlatformDependencies, open_platform
+from custody.server.app import Platform, open_platform
 from custody.server.chain.embedded import EmbeddedChain
+from custody.server.opening import PlatformDependencies
 from custody.server.settings import Settings
 from tests.support.custody import Desk, desk_of, ok
 from tests.support.fake_bitcoind import PASSWORD, USER, FakeBitcoind

@@ -15,7 +15,7 @@ _HEAD = """\
     signerd explain paid-twice
     custody explain KEY_REVOKED
 
-The loopback API and the platform have the code in the field `code` of an answer.
+Both APIs answer with it in the field `code`.
 """
 _OF_CHECKS = """\
 signerd runs these on each proposal. The sentence says what is so where the check passes. Checks of your own

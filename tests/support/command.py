@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 import unicodedata
 from collections.abc import Callable
@@ -55,7 +56,8 @@ def ended(program: Callable[[], object], *given: str, typed: str = "") -> Ended:
 
 def signerd(*arguments: str, state: Path | None = None, typed: str = "", ends: int = Exit.OK) -> Ended:
     """``ends``: the status with which it must end."""
-    done = ended(main, "signerd", *(["--state", str(state)] if state else []), *arguments, typed=typed)
+    with mock.patch.dict(os.environ, {"SIGNERD_STATE": str(state)} if state else {}):
+        done = ended(main, "signerd", *arguments, typed=typed)
     assert done.status == ends, (arguments, done)
     return done
 

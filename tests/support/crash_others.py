@@ -211,7 +211,7 @@ async def live_airgap(folder: Path, fault: FaultPoint) -> None:
         for psbt_id in PROPOSALS:
             await _to_the_card(folder, daemon, psbt_id, fault)
         if state_of(daemon, DECLINED) is State.EXPORTED:
-            await daemon.reject(DECLINED, "not ours")
+            await daemon.decline(DECLINED, "not ours")
         if state_of(daemon, PSBT_ID) is State.EXPORTED:
             signed = ALICE.sign(Psbt.parse(_card(folder, PSBT_ID).read_bytes())).to_bytes()
             await airgap.answer(daemon, base64.b64encode(signed).decode(), TERMINAL)

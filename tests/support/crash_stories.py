@@ -353,7 +353,7 @@ async def live_trouble(folder: Path, fault: FaultPoint) -> None:
                 break
             for record in waiting():
                 if record.psbt_id == DECLINED:
-                    await daemon.reject(DECLINED, "not ours")
+                    await daemon.decline(DECLINED, "not ours")
                 else:
                     await approve(daemon, record.psbt_id)
         platform.keys = [own_key_revoked()]

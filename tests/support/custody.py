@@ -84,10 +84,12 @@ class Desk:
         """Alice and Bob, or these signers in turn: the last answer."""
         return [ok(self.of_vault("unfreeze-vault", name)) for name in names or SIGNERS[:2]][-1]
 
-    def bind(self, *, only_address_book: bool = False, maker_may_approve: bool = True) -> None:
-        """Replaces the vault's controls."""
+    def bind(
+        self, *, only_address_book: bool = False, maker_may_approve: bool = True, **approvers: list[str]
+    ) -> None:
+        """Replaces the vault's controls; ``approvers`` where they are given."""
         controls = {"only_address_book": only_address_book, "maker_may_approve": maker_may_approve}
-        ok(self.of_vault("update-vault-controls", **controls))
+        ok(self.of_vault("update-vault-controls", **controls, **approvers))
 
     def enter(self, name: str, address: str) -> dict:
         """Puts an address into the book."""

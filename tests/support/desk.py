@@ -1,6 +1,7 @@
 """A signer's desk for tests: Alice's pinned 2-of-3 vault, its proposals, and what her machine knows."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,11 +14,21 @@ from signerd.core.review import ProposalReview, review
 from signerd.core.rules.reading import Known, written_rules
 from signerd.core.rules.values import Rules
 from signerd.core.states import State
-from signerd.core.todo import Work, todo
 from signerd.core.tokens import ModelScreen
-from signerd.core.values import Neighbour, OwnKey, Pin, ReviewContext, SigningLimits, Snapshot, VaultClaim
+from signerd.core.values import (
+    Neighbour,
+    OwnKey,
+    Pin,
+    ReviewContext,
+    SigningLimits,
+    Snapshot,
+    VaultClaim,
+    Work,
+    todo,
+)
 from signerd.journal import Journal
 from signerd.journal.proposals import RECONSIDERED
+from tests.support.counted import counted
 from tests.support.wallets import ALICE, Signer, make_spend, make_vault
 
 VAULT = make_vault()
@@ -142,8 +153,21 @@ def signed_by(signer: Signer, snapshot: Snapshot) -> bytes:
 
 
 def judge_again(journal: Journal) -> tuple[News, ...]:
-    """As the daemon does when it is due."""
-    return tuple(news for psbt_id in journal.ids(RECONSIDERED) for news in journal.reconsider(psbt_id))
+    """As the daemon does when it is due; twice, where nothing is judged again but by what has changed (S34).
+    What it becomes is what a review says then.
+    """
+    news: list[News] = []
+    judged: dict[str, tuple[Snapshot, ReviewContext]] = {}
+    for _ in range(2):
+        for psbt_id in journal.ids(RECONSIDERED):
+            snapshot = journal.record(psbt_id).snapshot
+            by = journal.review_context(snapshot)
+            came, times = counted(partial(journal.reconsider, psbt_id), of=review)
+            assert not times or judged.get(psbt_id) != (snapshot, by)
+            record = journal.record(psbt_id)
+            assert review(snapshot, by).allowed is (record.state is State.WAITING_PERSON)
+            judged[psbt_id], news = (snapshot, by), [*news, *came]
+    return tuple(news)
 
 
 def resumed(journal: Journal) -> dict[str, Work]:

@@ -228,6 +228,9 @@ class FakeBitcoind:
         assert 1 <= target <= 1_008
         return {"errors": ["Insufficient data or no feerate found"], "blocks": target}
 
+    def do_getmempoolinfo(self) -> dict[str, Any]:
+        return {"loaded": True, "mempoolminfee": 0.000001, "minrelaytxfee": 0.000001}
+
 
 def _parse(raw: str) -> Transaction:
     try:

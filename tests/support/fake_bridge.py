@@ -16,6 +16,7 @@ from firmware_bridge import (
     Locked,
     Progress,
     Question,
+    Registration,
 )
 from multisig import DerivationPath, Fingerprint, OriginKey, Policy, Psbt, Vault, message_hash, secp256k1
 from tests.support.wallets import ALICE, Signer
@@ -44,6 +45,7 @@ class FakeBridge:
     state: DeviceState = DeviceState.READY
     firmware: str | None = None
     model: str = "Fake device"
+    label: str | None = None
     endpoint: str = "trezor:udp:127.0.0.1:1"
     # Whether it is an emulator at an address; False for hardware.
     emulator: bool = True
@@ -52,6 +54,7 @@ class FakeBridge:
     secrets: dict[Question, str | None] = field(default_factory=dict)
     identified: int = 0
     cancels: int = 0
+    registrations: list[Registration] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._talking: asyncio.Task[None] | None = None
@@ -62,6 +65,7 @@ class FakeBridge:
         endpoint = Endpoint.parse(self.endpoint)
         return replace(
             Device.at(endpoint, self.model),
+            label=self.label,
             state=self.state,
             fingerprint=self.signer.fingerprint,
             firmware=self.firmware,
@@ -111,6 +115,9 @@ class FakeBridge:
             raise Cancelled
         return talking.result()
 
+    def registrations_of(self, vault: Vault) -> tuple[Registration, ...]:
+        return tuple(one for one in self.registrations if one.vault == vault.verification_code)
+
     async def identify(self, _device_id: str, *, on_progress: OnProgress | None = None) -> None:
         if self.failures:
             raise self.failures.pop(0)
@@ -124,6 +131,8 @@ class FakeBridge:
             self._talking.cancel()
 
     async def xpubs(self, _device_id: str, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
+        if self.failures:
+            raise self.failures.pop(0)
         return tuple(self.signer.origin_key(path) for path in paths)
 
     async def sign_message(

@@ -21,11 +21,11 @@ from custody.schemas.asset_tokens import Contract
 from custody.schemas.common import NullString, Shape
 from custody.schemas.history import VaultHistory, VaultMovement
 from custody.schemas.keys import ChallengeLine, Key, offered_digest, signed_host
-from custody.schemas.proposals import Proposal, SignPsbtResponse, TxType
+from custody.schemas.proposals import Proposal, ProposalSigner, SignPsbtResponse, TxType
 from custody.schemas.vaults import Vault as VaultShape
 from multisig import MultisigError, Psbt, Vault, recover_message_key, signer_progress
 from signerd.core.tokens import PublishedToken, TokenClaim
-from signerd.core.values import Snapshot
+from signerd.core.values import DeclineClaim, Snapshot
 from tests.support.desk import VAULT, VAULT_ID
 from tests.support.wallets import ALICE, Keys
 
@@ -89,6 +89,11 @@ def movement(number: int, **changes: Any) -> dict[str, Any]:
         "outputs": [{"address": VAULT.address(0, number), "amount_sats": amount, "vout": 0}],
     }
     return answer_of(VaultMovement, **{**usual, **changes})
+
+
+def _decliner(said: DeclineClaim) -> dict[str, Any]:
+    told = {"decided_at": said.at, "name": said.by, "reason": said.reason}
+    return answer_of(ProposalSigner, user_id="3", decision="reject", **told)
 
 
 def _decoded(claim: TokenClaim) -> dict[str, Any]:
@@ -325,6 +330,8 @@ class FakePlatform:
             replaces_psbt_id=snapshot.replaces,
             contract_uid=snapshot.contract_uid,
             trouble=None if snapshot.trouble is None else asdict(snapshot.trouble),
+            signers=[_decliner(one) for one in snapshot.declines],
+            failure_reason=snapshot.why_ended or None,
             decoded_call=None if snapshot.call is None else _decoded(snapshot.call),
         )
 

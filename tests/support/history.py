@@ -51,12 +51,12 @@ def require_truth(desk: Desk, limit: int = 2, *replaced: str) -> None:
     assert listed(desk, limit=limit + 1, **shown) == found[::-1]
 
 
-def listed_coins(desk: Desk, **query: object) -> list[dict]:
+def listed_coins(desk: Desk, person: As | None = None, **query: object) -> list[dict]:
     """All pages of the vault's unspent coins."""
     where = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], **query}
     found, cursor = [], {}
     while True:
-        page = ok(desk.admin.get("/api/v1/vault-coins", **where, **cursor))
+        page = ok((person or desk.admin).get("/api/v1/vault-coins", **where, **cursor))
         found += page["coins"]
         if page["next_cursor"] is None:
             return found

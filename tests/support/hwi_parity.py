@@ -48,6 +48,10 @@ COMMANDS = {
     "getxpub elsewhere": ("getxpub", "m/44h/1h/0h"),
     "getmasterxpub": ("getmasterxpub", "--addr-type", "wit"),
     "getdescriptors": ("getdescriptors", "--account", "0"),
+    "getkeypool": ("getkeypool", "--account", "0", "0", "20"),
+    "getkeypool path": ("getkeypool", "--path", f"{ACCOUNT}/0/*", "--internal", "--nokeypool", "5", "9"),
+    "getkeypool bad path": ("getkeypool", "--path", f"{ACCOUNT}/0/", "0", "20"),
+    "backup": ("backup",),
     "displayaddress path": ("displayaddress", "--path", f"{ACCOUNT}/0/5", "--addr-type", "wit"),
     "displayaddress desc": ("displayaddress", "--desc", f"wpkh([{FINGERPRINT}/84h/1h/0h/0/5]{PUBLIC_KEY})"),
     "signtx": ("signtx", make_spend(PROFILE).to_base64()),
@@ -57,7 +61,10 @@ COMMANDS = {
 }
 
 # Asked of one family only: the answer does not depend on the device.
-OF_ONE = {"getxpub below", "getxpub expert", "bad descriptor", "no device"}
+OF_ONE = {
+    "getxpub below", "getxpub expert", "getkeypool", "getkeypool path", "getkeypool bad path", "backup",
+    "bad descriptor", "no device",
+}  # fmt: skip
 ONE = Family.TREZOR
 
 

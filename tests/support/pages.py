@@ -1,10 +1,15 @@
 """The documentation's pages: prose, anchors, links and commands."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from unicodedata import normalize
+
+import pytest
+
+from tests.support.processes import ended
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -15,6 +20,13 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
+
+
+def asked_of_git(*arguments: str) -> list[str]:
+    """The lines that git answers. Skips the test or the module where there is no clone, or no git."""
+    if not (ROOT / ".git").exists() or not shutil.which("git"):
+        pytest.skip("no clone, or no git", allow_module_level=True)
+    return ended(["git", *arguments], cwd=ROOT).stdout.splitlines()
 
 
 @cache

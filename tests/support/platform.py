@@ -14,9 +14,10 @@ import httpx
 from argon2 import PasswordHasher
 from sqlalchemy import select
 
-from custody.server.app import Platform, PlatformDependencies, open_platform
+from custody.server.app import Platform, open_platform
 from custody.server.limits.stored import Policies
 from custody.server.mail.mailer import Mail
+from custody.server.opening import PlatformDependencies
 from custody.server.rules.credentials import Caller
 from custody.server.settings import Settings
 from custody.server.setup import NewOrganisation, NewPerson, Placement, add_member, bootstrap, has_account
@@ -97,8 +98,8 @@ class World:
         self.platform.background.outbox("mail").run_due()
 
     def deliver_webhooks(self) -> int:
-        """Runs the webhook worker once; returns the number of due deliveries."""
-        return self.platform.background.outbox("webhooks").run_due()
+        """Runs the webhooks' workers once; returns the number of due deliveries."""
+        return sum(self.platform.background.outbox(name).run_due() for name in ("webhooks", "questions"))
 
     def audit_actions(self, chain_id: str = "platform") -> list[str]:
         query = select(AuditEventRow.action).where(AuditEventRow.chain_id == chain_id)

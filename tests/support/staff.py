@@ -1,16 +1,20 @@
 """Members with exactly the permissions that a test needs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import httpx
+from sqlalchemy import select
 
 from custody.schemas.call import PermissionName
 from custody.server.people.staff import store_role
 from custody.server.rules.roles import RoleTemplate
+from custody.server.store.models import KeyRow, MembershipRow
 from multisig import Sats
-from tests.support.custody import ok
+from tests.support.custody import Desk, ok
 from tests.support.platform import As, World
+
+SIGNER_ROLE = 2
 
 
 @dataclass(frozen=True)
@@ -92,3 +96,17 @@ def change_role(
 def remove(user: As, user_id: int, workspace_id: int = 1, **more: object) -> httpx.Response:
     body = {"workspace_id": workspace_id, "user_uuid": user_id}
     return user.post("/api/v1/remove-user-from-workspace", {**body, **more})
+
+
+def set_states(desk: Desk, states: Mapping[str, str], silent: int) -> None:
+    """What has become of each signer's key and role, written to the database: active, superseded, lost, or
+    silent, which is the role of that id.
+    """
+    with desk.store.write() as db:
+        for name, state in states.items():
+            user_id = desk.user_ids[name]
+            key = db.scalars(select(KeyRow).where(KeyRow.user_id == user_id)).one()
+            key.status = "revoked" if state in {"superseded", "lost"} else "active"
+            key.revoked_reason = state if key.status == "revoked" else None
+            member = db.scalars(select(MembershipRow).where(MembershipRow.user_id == user_id)).one()
+            member.role_id = silent if state == "silent" else SIGNER_ROLE

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from openapi import rendered  # noqa: E402 - it stands beside this file, which MkDocs runs by its path
 
+PAGES = ROOT / "custody/common/pages/static"
 PACKAGES = {
     "firmware_bridge": "Devices for programs.",
     "signerd.client": "The daemon, for programs of the same person.",
@@ -42,9 +43,19 @@ def on_files(files: Any, config: Any) -> Any:
     made = {f"build/reference/{name}.md": _of_package(name, words) for name, words in PACKAGES.items()}
     made |= {f"build/reference/{name}.md": _of_document(name, title) for name, title in DOCUMENTS.items()}
     made["changelog.md"] = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").replace("](docs/", "](")
+    made["assets/colours.css"] = _colours()
+    made["assets/icon.svg"] = (PAGES / "icon.svg").read_text(encoding="utf-8")
     for path, text in made.items():
         files.append(File.generated(config, path, content=text))
     return files
+
+
+def _colours() -> str:
+    """The product's own, from the sheet of its pages: light and dark, as the reader chose here."""
+    sheet = (PAGES / "style.css").read_text(encoding="utf-8")
+    light, dark = re.findall(r":root \{(.+?)\}", sheet, re.DOTALL)[:2]
+    default, slate = (f"[data-md-color-scheme={name}]" for name in ("default", "slate"))
+    return f"{default}, {slate} {{{light}}}\n{slate} {{{dark}}}\n".replace("color-scheme: light dark;", "")
 
 
 def on_page_markdown(markdown: str, **_given: Any) -> str:

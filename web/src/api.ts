@@ -121,8 +121,18 @@ export interface components {
             text: string | null;
             token: components["schemas"]["TokenView"] | null;
         };
+        DeclineRequest: {
+            reason?: string;
+        };
+        /** @description That a signer declined, by the platform's word; ``at``: RFC 3339 UTC, None where it is not told. */
+        DeclineView: {
+            by: string;
+            reason: string;
+            at: string | null;
+        };
         /**
-         * @description ``advice`` says what to do where the device is not ready; ``label`` and ``firmware`` are the device's own words.
+         * @description ``advice`` says what to do where the device is not ready; ``label`` and ``firmware`` are the device's own words;
+         *     ``name`` is the label, else the model.
          *     ``emulator``: it is a program at an address, not a thing on the bus.
          *
          *     ``advisories``: what is known to be wrong with its firmware, the worst first.
@@ -130,6 +140,7 @@ export interface components {
         DeviceView: {
             id: string;
             family: string;
+            name: string;
             model: string;
             label: string | null;
             endpoint: string;
@@ -223,6 +234,7 @@ export interface components {
             fee_sats: number | null;
             fee_rate: string | null;
             vsize: number;
+            version: number;
             locktime: number;
             replaceable: boolean;
             coins: components["schemas"]["CoinView"][];
@@ -276,6 +288,9 @@ export interface components {
          *     ``imported_by``: it is not the platform's; this app, or the person, imported it. ``from_profile``: it spends the person's own
          *     money, and no vault's. ``token``: what it does with a token, in a few words; None where it carries none, or bytes have
          *     not proven which it is. ``trouble``: None where the platform tells of none.
+         *
+         *     ``declines``: of all signers, by the platform's word. ``declined``: why the person declined it, which may be empty; None where they did not. ``on_decline``:
+         *     what that does, or would do. ``signed_here``, ``exported_here``: a signature is stored, or the PSBT was given to a device without a cable.
          */
         ProposalLine: {
             psbt_id: string;
@@ -300,6 +315,11 @@ export interface components {
             proposed_by: string;
             proposed_at: string | null;
             trouble: components["schemas"]["TroubleView"] | null;
+            declines: components["schemas"]["DeclineView"][];
+            declined: string | null;
+            on_decline: string;
+            signed_here: boolean;
+            exported_here: boolean;
         };
         /**
          * @description The whole review. ``digest`` covers what is shown; ``allowed``: nothing refuses.
@@ -332,6 +352,11 @@ export interface components {
             proposed_by: string;
             proposed_at: string | null;
             trouble: components["schemas"]["TroubleView"] | null;
+            declines: components["schemas"]["DeclineView"][];
+            declined: string | null;
+            on_decline: string;
+            signed_here: boolean;
+            exported_here: boolean;
             digest: string;
             allowed: boolean;
             to_acknowledge: string[];
@@ -343,7 +368,6 @@ export interface components {
             created_by: string;
             recorded_txid: string | null;
             confirmations: number;
-            signed_here: boolean;
             screens: components["schemas"]["ScreenView"][];
             outputs_left_out: number;
         };
@@ -369,9 +393,6 @@ export interface components {
             proposal_id: string | null;
             title: string;
         };
-        RejectRequest: {
-            reason?: string;
-        };
         /** @description A screen of the device, by what is to be compared on it. */
         ScreenView: {
             figures: components["schemas"]["FigureView"][];
@@ -383,7 +404,7 @@ export interface components {
         /**
          * @description ``position``: the number of the newest line of the feed, to follow from. ``page_url``: where apps call, and a browser is told how to open the page; None where it is not served: the notes say why.
          *     ``backup_fingerprint``: of the last backup made here (``backup_made_at``, RFC 3339): a restore shows the same one where nothing in it was changed.
-         *     ``notes``: what needs attention.
+         *     ``devices_ready``: those that are asked something now, too. ``notes``: what needs attention.
          */
         Status: {
             version: string;
@@ -796,7 +817,7 @@ export interface operations {
             };
         };
     };
-    reject: {
+    decline: {
         parameters: {
             query?: never;
             header?: never;
@@ -807,7 +828,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RejectRequest"];
+                "application/json": components["schemas"]["DeclineRequest"];
             };
         };
         responses: {
@@ -1069,7 +1090,7 @@ export const CALLS = {
   proposals: ["GET", "/v1/proposals"],
   proposal: ["GET", "/v1/proposals/{psbt_id}"],
   approve: ["POST", "/v1/proposals/{psbt_id}/approve"],
-  reject: ["POST", "/v1/proposals/{psbt_id}/reject"],
+  decline: ["POST", "/v1/proposals/{psbt_id}/decline"],
   inspect_psbt: ["POST", "/v1/psbts/inspect"],
   import_psbt: ["POST", "/v1/psbts"],
   imported_psbts: ["GET", "/v1/psbts"],

@@ -10,6 +10,8 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from custody.common.text import SATS_PER_BTC, count, plain
+from multisig.script import unaddressed
+from multisig.transaction import VERSION_NAMES, VERSION_RULES
 
 # Devices and block explorers print addresses like this; people compare them group by group.
 ADDRESS_GROUP = 4
@@ -68,7 +70,9 @@ def hexadecimal(text: str) -> Markup:
 
 
 def _groups(text: str, size: int, kind: str) -> Markup:
-    spans = Markup("</span><wbr><span>").join(grouped(text, size))
+    # The last group is short, and never alone on a line.
+    *most, last = grouped(text, size) or ("",)
+    spans = Markup("</span><wbr><span>").join(most) + Markup("</span><span>") + last if most else escape(last)
     return Markup('<span class="{}" translate="no"><span>{}</span></span>').format(kind, spans)
 
 
@@ -93,7 +97,7 @@ def moment(text: str) -> Markup:
         return escape(plain(text))
     utc, here = at.astimezone(UTC), at.astimezone()
     return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
-        utc.isoformat(), f"{utc:%Y-%m-%d %H:%M:%S}", f"{here:%-d %b %Y, %H:%M:%S}"
+        utc.isoformat(), f"{utc:%Y-%m-%d %H:%M:%S}", f"{here:%-d %b %Y, %H:%M:%S %Z}"
     )
 
 
@@ -109,4 +113,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "count": count,
     "sentence": sentence,
     "plain": plain,
+    "unaddressed": lambda script: unaddressed(bytes.fromhex(script)),
+    "version_name": lambda version: VERSION_NAMES.get(version, ""),
+    "version_rule": lambda version: VERSION_RULES[version],
 }

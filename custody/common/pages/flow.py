@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from custody.common.pages.figures import grouped
+from multisig.script import unaddressed
 
 # The left edge of each column; the coins' labels are left of the first, the outputs' right of the last.
 COINS_X, MIDDLE_X, OUT_X = 220, 400, 590
@@ -92,10 +93,10 @@ def _merged(coins: Sequence[Flow]) -> Sequence[Flow]:
     return (*coins[: MOST_COINS - 1], Flow("coin", sum(_positive(rest)), f"{len(rest)} more coins"))
 
 
-def address_lines(address: str | None) -> tuple[tuple[str, ...], ...]:
-    """The groups of an address, as many in a line as fit beside the drawing."""
+def address_lines(address: str | None, script: bytes = b"") -> tuple[tuple[str, ...], ...]:
+    """The groups of an address, as many in a line as fit beside the drawing; else what the script is."""
     if address is None:
-        return (("a", "script", "without", "an", "address"),)
+        return (tuple(unaddressed(script).split()),)
     groups = grouped(address)
     return tuple(
         groups[start : start + GROUPS_IN_A_LINE] for start in range(0, len(groups), GROUPS_IN_A_LINE)

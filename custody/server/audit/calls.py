@@ -10,35 +10,14 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, exists, func, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.logs import (
-    EXPORT_AUDIT_LOGS,
-    LOGS,
-    MAX_NAMES,
-    AuditLogEntry,
-    ExportedLogs,
-    ExportLogsQuery,
-    LogFilter,
-    LogRecipient,
-    LogsPage,
-    LogsQuery,
-)
+from custody.schemas import logs as wire
 from custody.schemas.proposals import PROPOSAL_READERS
 from custody.server.audit.log import chained_rows
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
 from custody.server.errors import Invalid, NotFound, NotOrgMember
+from custody.server.people.names import shown_name
 from custody.server.people.people import is_colleague
-from custody.server.rules.audit import (
-    AuditRow,
-    Category,
-    ChainedRow,
-    Event,
-    Facts,
-    chain_of,
-    kind_of,
-    paid_by,
-    stored_facts,
-    write_csv,
-)
+from custody.server.rules import audit
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.shown import apart, shown
 from custody.server.store.models import (
@@ -49,7 +28,6 @@ from custody.server.store.models import (
     RoleRow,
     UserRow,
     VaultRow,
-    full_name,
 )
 from custody.server.store.store import going_on
 
@@ -58,11 +36,11 @@ MAX_EXPORT_ROWS: Final = 50_000
 
 
 _WHAT: Final = "{rows} rows[, from {from_day}][, to {to_day}][, category {category}][, of {user}]"
-EXPORTED = Event("EXPORTED", "exported the audit log: " + _WHAT, Category.AUDIT)
+EXPORTED = audit.Event("EXPORTED", "exported the audit log: " + _WHAT, audit.Category.AUDIT)
 
 
-@serves(LOGS)
-def logs(ctx: Ctx, query: LogsQuery) -> LogsPage:
+@serves(wire.LOGS)
+def logs(ctx: Ctx, query: wire.LogsQuery) -> wire.LogsPage:
     conditions, is_newest = _conditions(ctx, query), query.order == "newest"
     after = None if query.cursor is None else (int(query.cursor),)
     offset = (query.page - 1) * query.page_size
@@ -74,7 +52,7 @@ def logs(ctx: Ctx, query: LogsQuery) -> LogsPage:
     rows = list(chained_rows(ctx.db, chain, AuditEventRow.position.in_(positions), newest_first=is_newest))
     page = rows[: query.page_size]
     entries, unreadable = apart(shown(page, _entries, "position", lambda each: each.row.position))
-    return LogsPage(
+    return wire.LogsPage(
         logs=entries,
         unreadable=unreadable,
         names=names_in(ctx.db, ctx.access, [chained.row for chained in page]),
@@ -86,8 +64,8 @@ def logs(ctx: Ctx, query: LogsQuery) -> LogsPage:
     )
 
 
-@serves_in_parts(EXPORT_AUDIT_LOGS)
-def export_audit_logs(ctx: Ctx, query: ExportLogsQuery) -> Steps[ExportedLogs]:
+@serves_in_parts(wire.EXPORT_AUDIT_LOGS)
+def export_audit_logs(ctx: Ctx, query: wire.ExportLogsQuery) -> Steps[wire.ExportedLogs]:
     """Read in a snapshot, because it takes a second or two, and writers should not wait for it. A caller who
     has lost the permission meanwhile gets nothing (P23).
     """
@@ -100,13 +78,13 @@ def export_audit_logs(ctx: Ctx, query: ExportLogsQuery) -> Steps[ExportedLogs]:
                 "name fewer days with from_day and to_day, or one category."
             )
             raise Invalid.at("/from_day", sentence, "too-many")
-        text = "".join(write_csv(chained_rows(ctx.db, *conditions)))
+        text = "".join(audit.write_csv(chained_rows(ctx.db, *conditions)))
         ctx = yield In.WRITE
         ctx.event(EXPORTED, rows=count, **_wanted(query))
-    return ExportedLogs(csv=text)
+    return wire.ExportedLogs(csv=text)
 
 
-def _conditions(ctx: Ctx, query: LogFilter) -> tuple[ColumnElement[bool], ...]:
+def _conditions(ctx: Ctx, query: wire.LogFilter) -> tuple[ColumnElement[bool], ...]:
     """Raises NotOrgMember, NotFound, Invalid (an unknown category)."""
     # The request names the organisation too, and the specification wants the caller to belong to it.
     if query.org_uid != ctx.access.organisation_id:
@@ -114,15 +92,16 @@ def _conditions(ctx: Ctx, query: LogFilter) -> tuple[ColumnElement[bool], ...]:
             raise NotOrgMember("You are not a member of the organisation that the request names.")
         raise NotFound("There is no such workspace in this organisation.")
     conditions = [
-        AuditEventRow.chain_id == chain_of(str(ctx.access.organisation_id), str(ctx.access.workspace_id))
+        AuditEventRow.chain_id
+        == audit.chain_of(str(ctx.access.organisation_id), str(ctx.access.workspace_id))
     ]
     if query.from_day is not None:
         conditions.append(AuditEventRow.timestamp >= f"{query.from_day}T00:00:00.000Z")
     if query.to_day is not None:
         conditions.append(AuditEventRow.timestamp <= f"{query.to_day}T23:59:59.999Z")
     if query.category is not None:
-        if query.category.upper() not in set(Category):
-            sentence = f"There is no category {query.category}; there are {', '.join(Category)}."
+        if query.category.upper() not in set(audit.Category):
+            sentence = f"There is no category {query.category}; there are {', '.join(audit.Category)}."
             raise Invalid.at("/category", sentence)
         conditions.append(AuditEventRow.category == query.category.upper())
     if query.user_uuid is not None:
@@ -134,7 +113,7 @@ def _count(db: Session, conditions: tuple[ColumnElement[bool], ...]) -> int:
     return db.scalar(select(func.count()).select_from(AuditEventRow).where(*conditions)) or 0
 
 
-def _wanted(query: LogFilter) -> dict[str, str | None]:
+def _wanted(query: wire.LogFilter) -> dict[str, str | None]:
     wanted = {
         "from_day": query.from_day,
         "to_day": query.to_day,
@@ -144,8 +123,8 @@ def _wanted(query: LogFilter) -> dict[str, str | None]:
     return {name: None if value is None else str(value) for name, value in wanted.items()}
 
 
-def _entries(rows: Sequence[ChainedRow]) -> list[AuditLogEntry]:
-    return [AuditLogEntry.model_validate(each.values) for each in rows]
+def _entries(rows: Sequence[audit.ChainedRow]) -> list[wire.AuditLogEntry]:
+    return [wire.AuditLogEntry.model_validate(each.values) for each in rows]
 
 
 # By the kind of a fact, which is an id: the table, its key and its name.
@@ -159,15 +138,15 @@ _LONG_ID, _NUMBER = re.compile("[0-9a-f]{32}"), re.compile("[1-9][0-9]{0,17}")
 _ID: Final = {"vault": _LONG_ID, "proposal": _LONG_ID, "user": _NUMBER, "role": _NUMBER, "contract": _NUMBER}
 
 
-def facts_in(ctx: Ctx, entries: Iterable[AuditLogEntry]) -> dict[str, Facts]:
+def facts_in(ctx: Ctx, entries: Iterable[wire.AuditLogEntry]) -> dict[str, audit.Facts]:
     """The facts of rows that the caller was shown, by ``event_uid``."""
     rows = select(AuditEventRow.event_uid, AuditEventRow.facts).where(
         AuditEventRow.event_uid.in_([each.event_uid for each in entries])
     )
-    return {uid: stored_facts(text) for uid, text in ctx.db.execute(rows)}
+    return {uid: audit.stored_facts(text) for uid, text in ctx.db.execute(rows)}
 
 
-def names_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]) -> dict[str, str]:
+def names_in(db: Session, access: WorkspaceAccess, rows: Sequence[audit.AuditRow]) -> dict[str, str]:
     """The names of what the rows' facts name by id, such as ``vault 1f…`` or ``user 7``; the rows' actors
     too. Only of this workspace, and only what the reader may see. What has no name or was deleted is left
     out.
@@ -175,9 +154,9 @@ def names_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]) -> 
     At most `MAX_NAMES`, actors first: a row that was altered may contain any number of ids.
     """
     named = [("user", str(row.user_uuid)) for row in rows]
-    named += [each for row in rows for each in _ids_in(stored_facts(row.facts))]
+    named += [each for row in rows for each in _ids_in(audit.stored_facts(row.facts))]
     ids: dict[str, set[str]] = {}
-    for kind, value in islice(dict.fromkeys(named), MAX_NAMES):
+    for kind, value in islice(dict.fromkeys(named), wire.MAX_NAMES):
         ids.setdefault(kind, set()).add(value)
     if not access.holds_any(PROPOSAL_READERS):
         ids.pop("proposal", None)
@@ -195,19 +174,21 @@ def names_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]) -> 
     return names
 
 
-def _ids_in(facts: Facts) -> Iterator[tuple[str, str]]:
+def _ids_in(facts: audit.Facts) -> Iterator[tuple[str, str]]:
     """Each with its kind. Whatever stands in the place of an id in a row that was altered is left out."""
     for name, fact in facts.items():
-        kind = kind_of(name).removesuffix("s")
+        kind = audit.kind_of(name).removesuffix("s")
         for value in map(str, fact if isinstance(fact, list) else [fact]):
             if kind in _ID and _ID[kind].fullmatch(value):
                 yield kind, value
 
 
-def recipients_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]) -> dict[str, LogRecipient]:
+def recipients_in(
+    db: Session, access: WorkspaceAccess, rows: Sequence[audit.AuditRow]
+) -> dict[str, wire.LogRecipient]:
     """Of the payments that the rows say were proposed, by id, where the reader may read them."""
-    created = [stored_facts(row.facts) for row in rows if row.action == "PROPOSAL_CREATED"]
-    wanted = {value for facts in created for _, value in _ids_in(facts) if value == paid_by(facts)}
+    created = [audit.stored_facts(row.facts) for row in rows if row.action == "PROPOSAL_CREATED"]
+    wanted = {value for facts in created for _, value in _ids_in(facts) if value == audit.paid_by(facts)}
     if not wanted or not access.holds_any(PROPOSAL_READERS):
         return {}
     query = select(ProposalRow.id, ProposalRow.recipients, ProposalRow.workspace_id).where(
@@ -219,25 +200,24 @@ def recipients_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]
     return dict(apart(shown(paid, _recipients, "psbt_id", lambda row: str(row.id)))[0])
 
 
-def _recipients(rows: Sequence[Any]) -> list[tuple[str, LogRecipient]]:
+def _recipients(rows: Sequence[Any]) -> list[tuple[str, wire.LogRecipient]]:
     return [
-        (row.id, LogRecipient(address=row.recipients[0], others=len(set(row.recipients)) - 1)) for row in rows
+        (row.id, wire.LogRecipient(address=row.recipients[0], others=len(set(row.recipients)) - 1))
+        for row in rows
     ]
 
 
 def _people(db: Session, access: WorkspaceAccess, wanted: Iterable[int]) -> dict[int, str]:
-    """Members, and users who acted in this log; the latter by their e-mail address where they have no
-    name.
-    """
-    chain = chain_of(str(access.organisation_id), str(access.workspace_id))
+    """Members, and users who acted in this log; the latter by their e-mail address for every reader."""
+    chain = audit.chain_of(str(access.organisation_id), str(access.workspace_id))
     is_member = exists().where(
         MembershipRow.user_id == UserRow.id, MembershipRow.workspace_id == access.workspace_id
     )
     has_acted = exists().where(AuditEventRow.chain_id == chain, AuditEventRow.user_uuid == UserRow.id)
     query = select(UserRow, is_member, has_acted).where(UserRow.id.in_(wanted))
+    rows = [(user, acted) for user, member, acted in db.execute(query) if member or acted]
     named = {
-        user.id: full_name(user.first_name, user.surname) or (user.email if acted else "")
-        for user, member, acted in db.execute(query)
-        if member or acted
+        user.id: shown_name(access, user.first_name, user.surname, user.email) or (acted and user.email)
+        for user, acted in rows
     }
     return {number: name for number, name in named.items() if name}

@@ -24,7 +24,7 @@ from custody.server.rules.credentials import PLATFORM
 from custody.server.rules.ports import Clock, RandomBytes
 from custody.server.secrets import Purpose, Secrets
 from custody.server.store import Store
-from custody.server.store.models import AuditEventRow, AuditHeadRow
+from custody.server.store.models.bookkeeping import AuditEventRow, AuditHeadRow
 
 log = structlog.get_logger()
 

@@ -3,43 +3,40 @@
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import ColumnElement, bindparam, insert, select, update
 from sqlalchemy.orm import Session
 
 from custody.schemas.common import format_time
-from custody.server.rules.audit import (
-    GENESIS,
-    AuditRow,
-    ChainedRow,
-    Event,
-    chain_of,
-    event_hash,
-)
+from custody.server.rules import audit
 from custody.server.rules.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.rules.ports import Clock, RandomBytes
-from custody.server.rules.webhooks import EVENT_OF_ACTION
-from custody.server.store.models import AuditEventRow, AuditHeadRow, table_of
+from custody.server.store.models.base import table_of
+from custody.server.store.models.bookkeeping import AuditEventRow, AuditHeadRow
 from custody.server.store.store import gather
-from custody.server.webhooks.events import WebhookEvents
 from multisig.canonical_json import canonical_json
+
+if TYPE_CHECKING:
+    from custody.server.webhooks.events import WebhookEvents
 
 # Rows in memory at a time.
 BATCH: Final = 1_000
 
 
 class AuditLog:
-    def __init__(self, clock: Clock, random: RandomBytes) -> None:
+    """``events``: what tells the webhooks; None where nothing of a workspace is recorded."""
+
+    def __init__(self, clock: Clock, random: RandomBytes, events: "WebhookEvents | None" = None) -> None:
         self._clock = clock
         self._random = random
-        self.events = WebhookEvents(clock, random)
+        self._events = events
 
     def record(
         self,
         db: Session,
         caller: Caller,
-        event: Event,
+        event: audit.Event,
         access: WorkspaceAccess | None,
         payload: Mapping[str, Any] | None = None,
         organisation_id: int | None = None,
@@ -49,18 +46,17 @@ class AuditLog:
         """Appends one event at the end of the caller's transaction.
 
         The event goes to the chain of ``access``'s workspace, else of the organisation, else of the platform.
-        ``payload``: the data of the webhook event, for actions in `EVENT_OF_ACTION`.
+        ``payload``: the data of the webhook event, for actions that have one.
         """
         assert facts.keys() == event.names, f"{event.action} has the facts {', '.join(sorted(event.names))}"
-        if access is not None and event.action in EVENT_OF_ACTION:
-            assert payload is not None, f"{event.action} needs the data of its webhook event"
-            if access.has_webhooks:
-                self.events.tell(db, access.workspace_id, EVENT_OF_ACTION[event.action], payload)
+        if access is not None:
+            assert self._events is not None, f"{event.action} is of a workspace, whose webhooks are told"
+            self._events.tell_action(db, access, event.action, payload)
         org_id = access.organisation_id if access else organisation_id
         org_uid = "" if org_id is None else str(org_id)
         workspace_uid = str(access.workspace_id) if access else ""
-        chain_id = chain_of(org_uid, workspace_uid)
-        row = AuditRow(
+        chain_id = audit.chain_of(org_uid, workspace_uid)
+        row = audit.AuditRow(
             event_uid=new_id(self._random),
             chain_id=chain_id,
             # Counted where it is appended.
@@ -93,14 +89,14 @@ _MOVE_HEAD = update(_HEADS).where(_HEADS.c.chain_id == bindparam("moved_chain"))
 _APPEND = insert(table_of(AuditEventRow))
 
 
-def _append(db: Session, recorded: Sequence[AuditRow]) -> None:
+def _append(db: Session, recorded: Sequence[audit.AuditRow]) -> None:
     """Chains the events in their order. One writer at a time (ADR 13): nobody else appends meanwhile."""
     heads: dict[str, tuple[int, bytes]] = {}
     rows = []
     for one in recorded:
         size, head_hash = heads.get(one.chain_id) or _locked_head(db, one.chain_id)
         row = replace(one, position=size + 1)
-        hashed = event_hash(head_hash, row)
+        hashed = audit.event_hash(head_hash, row)
         rows.append(
             {**vars(row), "category": str(row.category), "prev_hash": head_hash, "event_hash": hashed}
         )
@@ -114,15 +110,15 @@ def _locked_head(db: Session, chain_id: str) -> tuple[int, bytes]:
     head = db.execute(_HEAD, {"chain_id": chain_id}).one_or_none()
     if head is not None:
         return head.size, head.head_hash
-    db.execute(_NEW_HEAD, {"chain_id": chain_id, "size": 0, "head_hash": GENESIS})
-    return 0, GENESIS
+    db.execute(_NEW_HEAD, {"chain_id": chain_id, "size": 0, "head_hash": audit.GENESIS})
+    return 0, audit.GENESIS
 
 
 def chained_rows(
     db: Session,
     *conditions: ColumnElement[bool],
     newest_first: bool = False,
-) -> Generator[ChainedRow, None, None]:
+) -> Generator[audit.ChainedRow, None, None]:
     """The rows of one chain in order, a thousand in memory at a time. Close it unless you read it to its
     end.
     """
@@ -132,7 +128,7 @@ def chained_rows(
         for event in events:
             values = event._asdict()
             hashes = values.pop("prev_hash"), values.pop("event_hash")
-            yield ChainedRow(AuditRow(**values), *hashes)
+            yield audit.ChainedRow(audit.AuditRow(**values), *hashes)
 
 
 # Columns, not entities: a verification reads everything, and a session would keep track of each row.

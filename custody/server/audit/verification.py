@@ -11,17 +11,10 @@ from sqlalchemy.orm import Session
 
 from custody.server.audit.checkpoints import SIGNED, recorded
 from custody.server.audit.log import chained_rows
-from custody.server.rules.audit import (
-    PLATFORM_CHAIN,
-    AttestedHash,
-    ChainedRow,
-    ChainFault,
-    find_fault,
-    is_chain,
-)
+from custody.server.rules import audit
 from custody.server.rules.checkpoints import CheckpointHistory, marks_of, read_file
 from custody.server.store import Store
-from custody.server.store.models import AuditEventRow, AuditHeadRow
+from custody.server.store.models.bookkeeping import AuditEventRow, AuditHeadRow
 
 
 @dataclass(frozen=True)
@@ -42,7 +35,7 @@ class Report:
     findings: tuple[AuditFault, ...]
 
 
-Marks = Mapping[str, Mapping[int, AttestedHash]]
+Marks = Mapping[str, Mapping[int, audit.AttestedHash]]
 
 
 def check_everything(store: Store, files: Sequence[Path], trusted: frozenset[str]) -> Report:
@@ -82,18 +75,18 @@ def read_through(store: Store, marks: Marks | None = None) -> Report:
 
 
 def _verify_chain(
-    db: Session, chain_id: str, head: AuditHeadRow | None, marks: Mapping[int, AttestedHash]
-) -> ChainFault | None:
-    if not is_chain(chain_id):
-        return ChainFault(str(chain_id), 1, "no chain has such a name")
+    db: Session, chain_id: str, head: AuditHeadRow | None, marks: Mapping[int, audit.AttestedHash]
+) -> audit.ChainFault | None:
+    if not audit.is_chain(chain_id):
+        return audit.ChainFault(str(chain_id), 1, "no chain has such a name")
     if head is None:
         has_rows = db.scalars(
             select(AuditEventRow.event_uid).where(AuditEventRow.chain_id == chain_id)
         ).first()
-        return ChainFault(chain_id, 1, "the chain has rows but no head" if has_rows else _gone(marks))
+        return audit.ChainFault(chain_id, 1, "the chain has rows but no head" if has_rows else _gone(marks))
     read = 0
 
-    def counted(rows: Iterable[ChainedRow]) -> Iterator[ChainedRow]:
+    def counted(rows: Iterable[audit.ChainedRow]) -> Iterator[audit.ChainedRow]:
         nonlocal read
         for read, row in enumerate(rows, start=1):  # noqa: B007 - the count is read below
             yield row
@@ -101,15 +94,15 @@ def _verify_chain(
     try:
         # A fault stops the reading early; the database's cursor has to be closed then.
         with closing(chained_rows(db, AuditEventRow.chain_id == chain_id)) as rows:
-            return find_fault(chain_id, counted(rows), head.size, head.head_hash, marks)
+            return audit.find_fault(chain_id, counted(rows), head.size, head.head_hash, marks)
     except DBAPIError as error:
         if error.connection_invalidated:
             raise
         # The database does not say which row of a batch it failed on.
-        return ChainFault(chain_id, read + 1, "the database cannot read its rows from here on")
+        return audit.ChainFault(chain_id, read + 1, "the database cannot read its rows from here on")
 
 
-def _gone(marks: Mapping[int, AttestedHash]) -> str:
+def _gone(marks: Mapping[int, audit.AttestedHash]) -> str:
     last = max(marks)
     return f"the whole chain is gone: {marks[last].source} names {last} rows"
 
@@ -117,7 +110,7 @@ def _gone(marks: Mapping[int, AttestedHash]) -> str:
 def _recorded(store: Store) -> dict[str, dict[int, set[str]]]:
     """By series and number, the digests in the audit log: one each, unless a file was cut and continued."""
     query = select(AuditEventRow.facts).where(
-        AuditEventRow.chain_id == PLATFORM_CHAIN, AuditEventRow.action == SIGNED.action
+        AuditEventRow.chain_id == audit.PLATFORM_CHAIN, AuditEventRow.action == SIGNED.action
     )
     uids: dict[str, dict[int, set[str]]] = {}
     with store.read() as db:

@@ -12,11 +12,14 @@ consensus/tx_verify.cpp, policy/policy.cpp, util/error.cpp.)
 from collections.abc import Collection, Container
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from multisig.network import Network
 from multisig.transaction import OutPoint, Transaction
 from multisig.units import FeeRate, Sats
+
+# BIP-113: a block's time is above the median of this many before it.
+MEDIAN_TIME_SPAN: Final = 11
 
 
 @dataclass(frozen=True)
@@ -193,15 +196,22 @@ class ChainBackend(Protocol):
         """The rate that confirms within that many blocks; None where the backend cannot tell."""
         ...
 
+    def least_fee_rate(self) -> FeeRate | None:
+        """The least rate at which it takes a transaction now; None where the backend cannot tell."""
+        ...
+
 
 # The first match decides. Any other text is one node's policy or problem ("dust", "too-long-mempool-chain",
-# "mempool full"): no verdict on the transaction, so the caller tries again.
+# since release 31 "too-large-cluster", "mempool full"): no verdict on the transaction, so the caller tries
+# again.
 _CODES: tuple[tuple[str, RefusalCode | None], ...] = (
     ("bad-txns-inputs-missingorspent", RefusalCode.MISSING_INPUTS),
     ("missing inputs", RefusalCode.MISSING_INPUTS),
     ("missing-inputs", RefusalCode.MISSING_INPUTS),
     ("txn-mempool-conflict", RefusalCode.CONFLICT),
     ("insufficient fee", RefusalCode.CONFLICT),
+    # Since release 31: what the replacement adds to the mempool is not better than what it removes.
+    ("replacement-failed", RefusalCode.CONFLICT),
     ("replacement-adds-unconfirmed", RefusalCode.CONFLICT),
     ("too many potential replacements", RefusalCode.CONFLICT),
     ("bad-txns-spends-conflicting-tx", RefusalCode.CONFLICT),

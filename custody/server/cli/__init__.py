@@ -4,24 +4,23 @@ Modules of commands import the server inside the commands, so that ``--help`` is
 
 import click
 
-from custody.server.cli import admin, asset_tokens, auditing, proofs, serving, status
+from custody.common.commands import CommandsOfModules
+
+MODULES = {
+    "serving": ("serve", "worker", "openapi", "chain"),
+    # It adds its own commands to the administration's.
+    "status": ("status", "admin"),
+    "auditing": ("audit",),
+    "asset_tokens": ("token",),
+    "proofs": ("proof",),
+}
 
 
-@click.group(context_settings={"show_default": True})
+@click.group(
+    cls=CommandsOfModules,
+    package="custody.server.cli",
+    modules=MODULES,
+    context_settings={"show_default": True},
+)
 def app() -> None:
     """Serve the platform, print its OpenAPI document, set up accounts, check the audit log."""
-
-
-for command in (
-    serving.serve_command,
-    serving.worker_command,
-    serving.openapi_command,
-    serving.mine_command,
-    serving.fund_command,
-    status.status_command,
-    admin.admin,
-    auditing.audit,
-    asset_tokens.token,
-    proofs.verify_proof_command,
-):
-    app.add_command(command)

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from custody.cli.common import give, give_list, json_option, own_answers, wants_json
+from custody.cli.common import Stop, give, give_list, json_option, own_answers, wants_json
 from custody.common.terminal import aside, put, say
 from custody.common.text import count
-from custody.server.cli.common import CHAINS, MAX_INT64, platform_at, state_option
-from multisig import Network
+from custody.server.cli.common import CHAINS, MAX_INT64, refusals, services_at, state_option, stored_at
+from multisig.network import Network
 
 if TYPE_CHECKING:
     from custody.schemas.onboarding import OnboardingRequest
-    from custody.server.app import Platform
+    from custody.server.services import Services
     from custody.server.settings import Settings
     from custody.server.setup import NewPerson, Placement
 
@@ -59,9 +59,9 @@ def bootstrap_command(state: Path, organisation: str, workspace: str, chain: str
     from custody.server.settings import Settings
     from custody.server.setup import NewOrganisation, bootstrap
 
-    with platform_at(state, new=True) as platform:
+    with services_at(state, new=True) as services:
         names = NewOrganisation(organisation=organisation, workspace=workspace)
-        placed = bootstrap(platform.services, names, Network(chain), _person(platform, person))
+        placed = bootstrap(services, names, Network(chain), _person(services, person))
         _warn_without_backend(Settings(state=state), Network(chain))
     _tell(placed, ADMINISTRATOR.name, person["email"])
 
@@ -93,8 +93,8 @@ def add_member_command(state: Path, workspace_id: int, role: str, **person: Any)
     """
     from custody.server.setup import add_member
 
-    with platform_at(state) as platform:
-        placed = add_member(platform.services, workspace_id, role, _person(platform, person))
+    with services_at(state) as services:
+        placed = add_member(services, workspace_id, role, _person(services, person))
     _tell(placed, role, person["email"])
 
 
@@ -107,8 +107,8 @@ def make_operator_command(state: Path, email: str, take_away: bool) -> None:
     """Let a person review requests for organisations. It gives no access to any workspace."""
     from custody.server.setup import make_operator
 
-    with platform_at(state) as platform:
-        user_id = make_operator(platform.services, email, is_operator=not take_away)
+    with services_at(state) as services:
+        user_id = make_operator(services, email, is_operator=not take_away)
     give(
         {"user_id": user_id, "is_operator": not take_away},
         f"{email} (user {user_id}) is {'no longer an operator' if take_away else 'an operator'}.",
@@ -126,8 +126,8 @@ def rescan_command(state: Path, vault: str, addresses: int) -> None:
     """Find payments to a vault beyond the gap limit: to an address far behind the last one that was used."""
     from custody.server.vaults.calls import rescan
 
-    with platform_at(state) as platform:
-        rescan(platform.services, vault, addresses)
+    with services_at(state) as services:
+        rescan(services, vault, addresses)
     give(
         {"vault_id": vault, "addresses": addresses},
         f"The first {count(addresses, 'address', 'addresses')} of vault {vault} will be watched.",
@@ -144,7 +144,7 @@ def rescan_command(state: Path, vault: str, addresses: int) -> None:
     type=click.Choice(("superseded", "lost")),
     help="Whether another device took its place, or it is lost.",
 )
-@click.option("--force", is_flag=True, help="Also where a vault keeps too few signers.")
+@click.option("--force", is_flag=True, help="Even where a vault is left with too few signers.")
 @json_option
 def revoke_key_command(state: Path, key_id: str, reason: str, force: bool) -> None:
     """Revoke a key for good. Pending proposals that a lost key approved need another approval."""
@@ -154,7 +154,7 @@ def revoke_key_command(state: Path, key_id: str, reason: str, force: bool) -> No
     from custody.server.rules.credentials import OPERATOR
 
     request = RevokeKeyRequest(key_id=key_id, reason=reason, force=force)
-    with platform_at(state) as platform, context_in(platform.services, OPERATOR, In.WRITE) as ctx:
+    with services_at(state) as services, context_in(services, OPERATOR, In.WRITE) as ctx:
         key = revoke_key(ctx, request)
     give(key, f"Key {key.id} of user {key.user_id} is revoked: {key.revoked_reason.value}.")
 
@@ -169,20 +169,30 @@ def webhook_secret_command(state: Path, take: bool) -> None:
     from custody.server.purchases import adopt_key, webhook_key
     from custody.server.secrets import Purpose
 
-    with platform_at(state, new=True) as platform:
+    with services_at(state, new=True) as services:
         if take:
-            adopt_key(platform.services, own_answers().secret("The provider's key"))
+            adopt_key(services, own_answers().secret("The provider's key"))
             return
-        put(webhook_key(platform.services.tools.secrets.of(Purpose.PURCHASE_WEBHOOK)[0]))
+        put(webhook_key(services.tools.secrets.of(Purpose.PURCHASE_WEBHOOK)[0]))
 
 
-def _person(platform: "Platform", given: dict[str, Any]) -> "NewPerson":
+def _person(services: "Services", given: dict[str, Any]) -> "NewPerson":
     """``given``: by ``person_options``."""
-    from custody.server.setup import NewPerson, has_account
+    from custody.server.setup import NewPerson, has_account, require_password
 
-    if has_account(platform.services, NewPerson(**given).email):
-        return NewPerson(**given)
-    return NewPerson(**given, password=own_answers().secret("Password", fresh=True))
+    person = NewPerson(**given)
+    if has_account(services, person.email):
+        return person
+
+    def fault(password: str) -> str | None:
+        try:
+            with refusals():
+                require_password(NewPerson(**given, password=password))
+        except Stop as error:
+            return error.message
+        return None
+
+    return NewPerson(**given, password=own_answers().secret("Password", fresh=True, fault=fault))
 
 
 def _tell(placed: "Placement", role: str, email: str) -> None:
@@ -211,7 +221,7 @@ def reset_two_factor_command(email: str, state: Path) -> None:
     from custody.server.sign_in.second_factor import reset_second_factor
 
     address = email.strip().lower()
-    with platform_at(state) as platform, context_in(platform.services, OPERATOR, In.WRITE) as ctx:
+    with services_at(state) as services, context_in(services, OPERATOR, In.WRITE) as ctx:
         reset_second_factor(ctx, address)
     give(
         {"email": address, "method": "email"},
@@ -239,9 +249,9 @@ def rotate_secret_command(purpose: str, state: Path, finish: bool) -> None:
     from custody.server.secrets import Purpose
 
     secret = Purpose(purpose)
-    with platform_at(state) as platform:
-        tools = platform.services.tools
-        done = (drop_old if finish else rotate)(platform.services.store, tools.audit, tools.secrets, secret)
+    with services_at(state) as services:
+        tools = services.tools
+        done = (drop_old if finish else rotate)(services.store, tools.audit, tools.secrets, secret)
     sealed_of = {
         Purpose.TOTP: ("account was", "accounts were"),
         Purpose.WEBHOOK: ("webhook was", "webhooks were"),
@@ -282,7 +292,7 @@ def requests_command(state: Path, status: str | None, after: int) -> None:
 
     wanted = None if status is None else OnboardingStatus(status)
     query = OnboardingQuery(status=wanted, after=after or None, limit=MAX_ITEMS)
-    with platform_at(state) as platform, platform.services.store.read() as db:
+    with stored_at(state) as stored, stored.store.read() as db:
         page = organisations.page(db, query)
     header = ("UID", "STATUS", "ORGANISATION", "WORKSPACE", "NETWORK", "ASKED BY")
     readable, unreadable = apart(page.items)
@@ -333,6 +343,6 @@ def _decide(
     from custody.server.people.organisations import decide
     from custody.server.rules.credentials import OPERATOR
 
-    with platform_at(state) as platform, platform.services.store.write() as db:
+    with services_at(state) as services, services.store.write() as db:
         review = ReviewOnboardingRequest(decision=decision, review_note=note)
-        return decide(Ctx(platform.services, OPERATOR, db), uid, review, chain=chain)
+        return decide(Ctx(services, OPERATOR, db), uid, review, chain=chain)

@@ -121,7 +121,7 @@ def export_command(state: Path, chain: str) -> None:
     """
     from custody.server.audit.log import chained_rows
     from custody.server.rules.audit import PLATFORM_CHAIN, write_csv
-    from custody.server.store.models import AuditEventRow
+    from custody.server.store.models.bookkeeping import AuditEventRow
 
     with stored_at(state) as stored, stored.store.read() as db:
         # An empty file would look like a chain in which nothing happened.
@@ -184,7 +184,7 @@ def verify_export_command(file: Path, checkpoints: tuple[Path, ...], public_key:
 def _is_there(db: "Session", chain: str) -> bool:
     from sqlalchemy import select
 
-    from custody.server.store.models import AuditEventRow, AuditHeadRow
+    from custody.server.store.models.bookkeeping import AuditEventRow, AuditHeadRow
 
     named = (
         select(kind.chain_id).where(kind.chain_id == chain).limit(1) for kind in (AuditHeadRow, AuditEventRow)

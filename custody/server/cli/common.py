@@ -11,11 +11,12 @@ import click
 from custody.cli.common import Stop, fail
 from custody.cli.desk import of_shape
 from custody.common.terminal import Exit
-from multisig import Network
+from multisig.network import Network
 
 if TYPE_CHECKING:
     from custody.server.app import Platform
     from custody.server.errors import CustodyError
+    from custody.server.services import Services
     from custody.server.settings import Settings
     from custody.server.stored import Stored
 
@@ -36,36 +37,41 @@ MAX_INT64 = 2**63 - 1
 
 
 @contextmanager
-def platform_at(
-    state: Path, *, new: bool = False, is_server: bool = False, **changes: Any
-) -> "Iterator[Platform]":
-    """The platform of a state folder and the environment; ``changes`` are settings that go before the
-    environment's. Raises Stop (`refusals`), also for what is done with it.
-
-    A server writes a log of its own. Only a ``new`` platform is made where there is none: elsewhere a
-    mistyped folder would be answered with an empty platform, and its audit log found whole.
+def platform_at(state: Path, **changes: Any) -> "Iterator[Platform]":
+    """The platform of a state folder and the environment, made where there is none; ``changes`` are settings
+    that go before the environment's. Raises Stop (`refusals`), also for what is done with it.
     """
     from custody.server.app import open_platform
 
-    if not is_server:
-        _warn_aside()
-    with refusals(), closing(open_platform(_settings_of(state, new=new, **changes))) as platform:
+    with refusals(), closing(open_platform(_settings_of(state, new=True, **changes))) as platform:
         yield platform
 
 
 @contextmanager
-def stored_at(state: Path) -> "Iterator[Stored]":
-    """As ``platform_at``, without the use cases."""
+def services_at(state: Path, *, new: bool = False) -> "Iterator[Services]":
+    """The use cases, for one command: no chain, worker or web. Only a ``new`` platform is made where there is
+    none: elsewhere a mistyped folder would be answered with an empty platform, and its audit log found whole.
+    """
+    from custody.server.opening import PlatformDependencies, services_of
+    from custody.server.settings import Settings
+
+    with stored_at(state, new=new) as stored:
+        yield services_of(Settings(state=state), PlatformDependencies(), stored, {})
+
+
+@contextmanager
+def stored_at(state: Path, *, new: bool = False) -> "Iterator[Stored]":
+    """As ``services_at``, without the use cases."""
     from custody.server.stored import open_stored
 
-    _warn_aside()
+    warn_aside()
     with refusals():
-        stored = open_stored(_settings_of(state))
+        stored = open_stored(_settings_of(state, new=new))
         with closing(stored.store):
             yield stored
 
 
-def _warn_aside() -> None:
+def warn_aside() -> None:
     """What is printed is the answer, and may be for a program: warnings go beside it."""
     import structlog
 

@@ -1,7 +1,10 @@
-"""The log of a server process: one JSON object per line; the first has its configuration."""
+"""The log of a server process: words at a terminal, else a JSON object per line; the first has its
+configuration.
+"""
 
 import logging
 import sys
+from collections.abc import MutableMapping
 from typing import Any, Final
 
 import structlog
@@ -9,6 +12,7 @@ from pydantic import SecretStr
 from sqlalchemy import make_url
 
 from custody._version import __version__
+from custody.common.text import plain
 from custody.server.settings import Settings
 
 log = structlog.get_logger()
@@ -21,7 +25,7 @@ NO_PUBLIC_URL: Final = (
 )
 
 
-def log_as_json(level: str) -> None:
+def begin_log(level: str) -> None:
     """On the standard error."""
     structlog.configure(
         processors=[
@@ -29,11 +33,19 @@ def log_as_json(level: str) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
+            in_words if sys.stderr.isatty() else structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+
+
+def in_words(_logger: Any, _method: str, said: MutableMapping[str, Any]) -> str:
+    """A line for a person, which no value can end; those of an exception follow it."""
+    when, level, event = said.pop("timestamp")[11:19], said.pop("level"), said.pop("event")
+    trace = said.pop("exception", "").splitlines()
+    fields = ", ".join(f"{name} {value}" for name, value in said.items())
+    return "\n".join(map(plain, (f"{when} {level}: {event}. {fields}", *trace)))
 
 
 def log_start(command: str, settings: Settings) -> None:
@@ -43,15 +55,11 @@ def log_start(command: str, settings: Settings) -> None:
         command=command,
         version=__version__,
         database=make_url(settings.database).get_backend_name(),
-        chains={source.network.value: source.kind for source in settings.chains},
+        chains={source.network.value: str(source.kind) for source in settings.chains},
         settings=shown(settings),
     )
     if not settings.public_url:
         log.warning("no public address", setting="CUSTODY_PUBLIC_URL", reason=NO_PUBLIC_URL)
-
-
-def log_stop(command: str) -> None:
-    log.info("stopped", command=command)
 
 
 def shown(settings: Settings) -> dict[str, Any]:

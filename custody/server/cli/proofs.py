@@ -1,4 +1,4 @@
-"""``custody verify-proof``: check a proof file, without a platform.
+"""``custody proof verify``: check a proof file, without a platform.
 Exit status: 0 it is valid, and so are its coins where a chain was named; 7 it is invalid or inconclusive.
 """
 
@@ -33,7 +33,12 @@ class Checked:
     spent: tuple[str, ...]
 
 
-@click.command("verify-proof")
+@click.group()
+def proof() -> None:
+    """Proofs of control."""
+
+
+@proof.command("verify")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--chain",
@@ -42,27 +47,27 @@ class Checked:
     "Without it no coin is checked.",
 )
 @json_option
-def verify_proof_command(file: Path, chain: str | None) -> None:
+def verify_command(file: Path, chain: str | None) -> None:
     """Check a proof file (BIP-322): which addresses signed which message, and for which coins."""
     from custody.server.chain.engine import consensus
     from custody.server.rules.proving import judge
     from multisig.bip322 import ProofState
 
     with refusals():
-        proof = _read(file)
-        judged = judge(proof, consensus)
+        shown = _read(file)
+        judged = judge(shown, consensus)
         state = judged.state(asked_chain=chain is not None)
-        checked = None if chain is None or state != "valid" else _checked(proof, chain)
+        checked = None if chain is None or state != "valid" else _checked(shown, chain)
         if checked is not None and checked.problems:
             state = ProofState.INVALID
     if wants_json():
-        answer({"state": state, **_as_json(proof, judged, checked)})
+        answer({"state": state, **_as_json(shown, judged, checked)})
     else:
         why = ": the chain says otherwise" if checked is not None and checked.problems else ""
-        put(f"The proof is {state}, on {proof.network}{why}.")
+        put(f"The proof is {state}, on {shown.network}{why}.")
         # The file's maker chose every character: printed in ASCII, on one line, and never cut.
-        put(f"Message: {json.dumps(proof.message)}")
-        for line in _lines(proof, judged, checked):
+        put(f"Message: {json.dumps(shown.message)}")
+        for line in _lines(shown, judged, checked):
             put(plain(line))
     if state != "valid":
         raise click.exceptions.Exit(Exit.NOT_DECIDED)

@@ -1,4 +1,4 @@
-"""``custody serve``, ``worker``, ``openapi``, and the embedded chain's ``mine`` and ``fund``."""
+"""``custody serve``, ``worker``, ``openapi``, and ``chain``: the embedded chain's ``mine`` and ``fund``."""
 
 import json
 import tempfile
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from custody.cli.common import fail, give, json_option
+from custody.cli.common import Amount, fail, give, json_option
 from custody.common.terminal import Exit, put, say
-from custody.server.cli.common import platform_at, refusals, state_option
+from custody.server.cli.common import platform_at, refusals, state_option, warn_aside
 
 if TYPE_CHECKING:
     from custody.server.app import Platform
@@ -27,8 +27,6 @@ _SEVERAL = (
     "Run custody serve alone; or name a node, so that several processes can share it: "
     "see the page 'Several processes' of the documentation."
 )
-# A copy of the one in `custody.server.chain.embedded.chain`, so that it is not loaded; a test compares them.
-MAX_BLOCKS_PER_CALL = 1_000
 
 metrics_option = click.option(
     "--metrics",
@@ -111,7 +109,7 @@ def _process(command: str, state: Path, metrics: str | None, *, works: bool) -> 
     Raises CannotListen.
     """
     from custody.common.interpreter import NEWEST_OF_ENGINE, install_line
-    from custody.server.cli.logs import log_as_json, log_start, log_stop
+    from custody.server.cli.logs import begin_log, log, log_start
     from custody.server.settings import Settings
     from custody.server.web.listen import CannotListen, ListenAddress, only_server, serving_metrics
 
@@ -124,9 +122,9 @@ def _process(command: str, state: Path, metrics: str | None, *, works: bool) -> 
         )
     with refusals():
         settings = Settings(state=state)
-        log_as_json(settings.log_level)
+        begin_log(settings.log_level)
         log_start(command, settings)
-    with platform_at(state, new=True, is_server=True, with_workers=works) as platform:
+    with platform_at(state, with_workers=works) as platform:
         background = platform.background
         if background.has_embedded_chain and not (works and command == "serve"):
             raise CannotListen(_EMBEDDED, _SEVERAL)
@@ -141,7 +139,7 @@ def _process(command: str, state: Path, metrics: str | None, *, works: bool) -> 
             yield platform
         if background.is_outdated:
             fail("A newer version of the platform has migrated the database.", "Start that version.")
-    log_stop(command)
+    log.info("stopped", command=command)
 
 
 def _announce(words: str, port_file: Path | None, address: "ListenAddress") -> None:
@@ -168,15 +166,18 @@ def _work(background: "Background") -> None:
 def openapi_command() -> None:
     """Print the OpenAPI document."""
     # A temporary database, whatever the environment names: printing must not migrate the real one.
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        platform_at(Path(folder), new=True, database_url=None) as platform,
-    ):
+    warn_aside()
+    with tempfile.TemporaryDirectory() as folder, platform_at(Path(folder), database_url=None) as platform:
         put(json.dumps(platform.asgi.openapi(), indent=2))
 
 
-@click.command("mine")
-@click.argument("count", type=click.IntRange(min=1, max=MAX_BLOCKS_PER_CALL), help="How many blocks.")
+@click.group()
+def chain() -> None:
+    """Mine and pay on the embedded chain."""
+
+
+@chain.command("mine")
+@click.argument("count", type=click.IntRange(min=1), help="How many blocks.")
 @state_option
 @json_option
 def mine_command(count: int, state: Path) -> None:
@@ -185,14 +186,14 @@ def mine_command(count: int, state: Path) -> None:
     give(mined, f"Block {mined['height']}: {mined['block_hash']}")
 
 
-@click.command("fund")
+@chain.command("fund")
 @click.argument("address", help="An address on the embedded chain.")
-@click.argument("amount_btc", help="Like 0.5: bitcoin, with at most eight places.")
+@click.argument("sats", metavar="AMOUNT", type=Amount(), help="With its unit, like 0.5BTC or 25000sats.")
 @state_option
 @json_option
-def fund_command(address: str, amount_btc: str, state: Path) -> None:
-    """Pay from the embedded chain's own coins. The payment waits for the next block: custody mine 1."""
-    paid = _ask_chain(state, {"fund": address, "amount_btc": amount_btc})
+def fund_command(address: str, sats: int, state: Path) -> None:
+    """Pay from the embedded chain's own coins. The payment waits for the next block: custody chain mine 1."""
+    paid = _ask_chain(state, {"fund": address, "sats": sats})
     give(paid, paid["txid"])
 
 

@@ -95,13 +95,15 @@ def jobs_command(context: click.Context, state: Path | None, after: int) -> None
     if state is None:
         fail("No state folder is named.", "Add --state, or set CUSTODY_STATE.", Exit.USAGE)
     with stored_at(state) as stored, stored.store.read() as db:
-        figures = job_figures(db, stored.clock())
-        lines = troubled(db, stored.clock(), after=after)
+        figures = job_figures(db, now := stored.clock())
+        lines = troubled(db, now, after=after)
     if wants_json():
         answer({"kinds": figures, "jobs": lines})
         return
     for each in figures:
-        oldest = f", the oldest since {each.oldest_at:%Y-%m-%d %H:%M:%S} UTC" if each.oldest_at else ""
+        # One that was made for later counts from when it is due.
+        first = "the first due at" if each.oldest_at and each.oldest_at > now else "the oldest since"
+        oldest = f", {first} {each.oldest_at:%Y-%m-%d %H:%M:%S} UTC" if each.oldest_at else ""
         waiting = f"{each.due} due, {each.waiting} waiting, {each.leased} leased, {each.dead} dead"
         say(f"{each.kind}: {waiting}{oldest}")
     if not figures:

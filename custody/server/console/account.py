@@ -5,14 +5,7 @@ key is `signerd`'s, beside the device.
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from custody.schemas.auth import (
-    CHANGE_PASSWORD,
-    REVOKE_SESSIONS,
-    SESSIONS,
-    TOTP_CONFIRM,
-    TOTP_ENROL,
-    TWO_FACTOR,
-)
+from custody.schemas import auth as wire
 from custody.schemas.common import Name
 from custody.schemas.keys import KEYS, REVOKE_KEY
 from custody.schemas.purchases import PURCHASES
@@ -39,7 +32,7 @@ def account(page: PageContext) -> Response:
         passkeys = passkeys_of(ctx, page.caller.user_id) if are_offered(ctx) else None
     return page.render(
         "account/account.html",
-        sessions=page.read(SESSIONS),
+        sessions=page.read(wire.SESSIONS),
         mails=page.read(MAIL_SETTINGS),
         keys=page.read(KEYS),
         second_factor=second_factor,
@@ -75,7 +68,7 @@ def _new_password(page: PageContext) -> dict[str, str]:
 
 
 def confirm_authenticator(page: PageContext) -> Response:
-    confirmed = page.act(TOTP_CONFIRM, code=page.form.one("code"))
+    confirmed = page.act(wire.TOTP_CONFIRM, code=page.form.one("code"))
     workspaces = page.workspaces
     onward = f"{workspaces[0].path}/" if len(workspaces) == 1 else "/console/"
     codes = confirmed.recovery_codes
@@ -88,13 +81,12 @@ mistyped_code = template_view("account/authenticator.html", shown=None)
 
 def end_sessions(page: PageContext) -> Response:
     named = page.form.one("session_id") or None
-    page.act(REVOKE_SESSIONS, session_id=named, all_others=named is None)
+    page.act(wire.REVOKE_SESSIONS, session_id=named, all_others=named is None)
     return page.redirect(
         ACCOUNT, "The session has ended." if named else "All your other sessions have ended."
     )
 
 
-PAGE = 25
 REASONS = {
     "superseded": "another device replaced it; I still have the old one",
     "lost": "it is lost: I do not know who has it",
@@ -118,7 +110,9 @@ def _reason(page: PageContext) -> str:
 
 def review_revoke(page: PageContext) -> Review:
     key, reason = _key(page), _reason(page)
-    forced = (("Also where a vault keeps too few signers", "yes"),) if page.form.ticked("force") else ()
+    forced = (
+        (("Even where a vault is left with too few signers", "yes"),) if page.form.ticked("force") else ()
+    )
     return Review(
         "Revoke your key",
         (
@@ -132,9 +126,7 @@ def review_revoke(page: PageContext) -> Review:
     )
 
 
-purchases = template_view(
-    "account/purchases.html", purchases=lambda page: page.read_page(PURCHASES, limit=PAGE)
-)
+purchases = template_view("account/purchases.html", purchases=lambda page: page.read_page(PURCHASES))
 
 
 ROWS = (
@@ -146,23 +138,23 @@ ROWS = (
         "/account/name", UPDATE_USER_INFO, account, "Your name is changed.", optional=("phone_number",)
     ),
     form(
-        "/account/password", CHANGE_PASSWORD, account,
+        "/account/password", wire.CHANGE_PASSWORD, account,
         "Your password is changed, and your other sessions have ended.", given=_new_password,
     ),
     form(
-        "/account/second-factor", TWO_FACTOR, account, "Your second factor is changed.", steps_up=True,
+        "/account/second-factor", wire.TWO_FACTOR, account, "Your second factor is changed.", steps_up=True,
         given=lambda _page: {"enabled": None},
     ),
     # The secret takes effect when one of its codes is confirmed.
     form(
-        "/account/authenticator", TOTP_ENROL, account, "", steps_up=True,
+        "/account/authenticator", wire.TOTP_ENROL, account, "", steps_up=True,
         shows="account/authenticator.html",
     ),
     Row(
         "POST", "/account/authenticator/confirm", confirm_authenticator, again=mistyped_code,
-        acts=(TOTP_CONFIRM,),
+        acts=(wire.TOTP_CONFIRM,),
     ),
-    Row("POST", "/account/sessions/end", end_sessions, again=account, acts=(REVOKE_SESSIONS,)),
+    Row("POST", "/account/sessions/end", end_sessions, again=account, acts=(wire.REVOKE_SESSIONS,)),
     form("/account/mails", UPDATE_MAIL_SETTINGS, account, "Your mails are changed."),
     form(
         "/account/keys/{key_id}/revoke", REVOKE_KEY, revoke_page, "The key is revoked.", to=ACCOUNT,

@@ -5,13 +5,15 @@ and addresses: a review of the rows, then a call per row.
 import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 from urllib.parse import quote_plus
 
 from starlette.responses import Response
 
+from custody.common.labels import read_labels
 from custody.common.pages.serving import HEADERS, HTML
+from custody.common.recipients import alike_words
 from custody.common.spreadsheets import Columns
 from custody.common.text import count, name_key
 from custody.schemas import address_book
@@ -30,7 +32,7 @@ from custody.schemas.common import MAX_ITEMS
 from custody.server.address_book import canonical_address, require_name
 from custody.server.console.context import PageContext, WaitsForSecondPerson
 from custody.server.console.rendering import TEMPLATES, csv_file
-from custody.server.console.reviews import Review, require_as_shown, shown_mark
+from custody.server.console.reviews import Facts, Review, require_as_shown, shown_mark
 from custody.server.console.table import Row, form, template_view
 from custody.server.errors import (
     CustodyError,
@@ -38,16 +40,27 @@ from custody.server.errors import (
     RateLimited,
     SecondPersonNeeded,
 )
-from custody.server.vaults.stored import place_of
+from custody.server.proposals.propose import resembling
+from custody.server.vaults.stored import place_of, vaults_at
 from custody.server.web.asgi import MAX_BODY_BYTES
-from multisig import Network
+from multisig import Network, resembled
 
-PAGE = 50
 # Suggestions while a person types a recipient.
 OFFERED = 10
+BOOK_READERS = ("PAYMENT_INIT", "MANAGE_WORKSPACE")
 # The paths of the book's calls.
 _CHANGING: Final = frozenset(call.path for _, call in named_calls(address_book))
 COLUMNS: Final[Columns] = {"name": lambda entry: entry.name, "address": lambda entry: entry.address}
+
+
+def _own_vault(page: PageContext) -> Facts:
+    """Said of an address of a vault of this workspace: paying it moves money and pays nobody."""
+    with page.reading() as ctx:
+        place = place_of(ctx.db, page.workspace.id)
+        own = vaults_at(
+            ctx.db, [place.workspace_id], Network(place.chain), [page.form.one("address").strip()]
+        )
+    return [("It is an address of", f"the vault {name} of this workspace") for name in own.values()]
 
 
 def _waiting(page: PageContext) -> int:
@@ -61,7 +74,7 @@ def _waiting(page: PageContext) -> int:
 addresses = template_view(
     "addresses/addresses.html", rule=SECOND_PERSON_RULE, waiting=_waiting,
     entries=lambda page: page.read_page(
-        WHITELIST_ADDRESSES, search=page.query("search").strip() or None, limit=PAGE, key="uid"
+        WHITELIST_ADDRESSES, search=page.query("search").strip() or None, key="uid"
     ),
 )  # fmt: skip
 
@@ -84,6 +97,13 @@ def entries_of(
         for start in range(0, len(wanted), MAX_NAMED)
         for entry in page.read(WHITELIST_ADDRESSES, **{which: wanted[start : start + MAX_NAMED]})
     ]
+
+
+def labels_of(page: PageContext, addresses: Sequence[str]) -> dict[str, str]:
+    """The book's names, by address; empty for a person who may not read it."""
+    if not addresses or not page.workspace.may(*BOOK_READERS):
+        return {}
+    return {entry.address: entry.name for entry in entries_of(page, "addresses", addresses)}
 
 
 def entry_page(page: PageContext) -> Response:
@@ -137,21 +157,31 @@ def read_lines(page: PageContext) -> list[ImportRow]:
     """What each row of the text would do to the book as it is now. Raises Invalid."""
     rows = _rows(_text(page))
     with page.reading() as ctx:
-        network = Network(place_of(ctx.db, page.workspace.id).chain)
+        place = place_of(ctx.db, page.workspace.id)
     book = page.read(WHITELIST_ADDRESSES)
     by_address = {entry.address: entry for entry in book}
     taken = {name_key(entry.name): entry.address for entry in book}
     lines: list[ImportRow] = []
     seen: set[str] = set()
     for number, (name, address) in rows:
-        line = _line(network, number, name, address, by_address, taken)
+        line = _line(Network(place.chain), number, name, address, by_address, taken)
         if line.does != "refused" and line.address in seen:
             line = ImportRow(number, name, line.address, "refused", why="an earlier row has this address")
         seen.add(line.address)
         if line.does in {"add", "rename"}:
             taken[name_key(name)] = line.address
         lines.append(line)
-    return lines
+    new = [line.address for line in lines if line.does == "add"]
+    # Of two new ones that resemble each other, the second.
+    twins = {each: one for nth, each in enumerate(new) for one in resembled([each], new[:nth], ()).values()}
+    with page.reading() as ctx:
+        alike = twins | {**resembling(ctx.db, place, new)}
+    by_itself = "If it is right, add it by itself."
+    why = {address: f"{alike_words(address, known)} {by_itself}" for address, known in alike.items()}
+    return [
+        replace(line, does="refused", why=why[line.address]) if line.address in why else line
+        for line in lines
+    ]
 
 
 def _text(page: PageContext) -> str:
@@ -170,6 +200,30 @@ def _rows(text: str) -> list[tuple[int, tuple[str, str]]]:
     if "\ufffd" in text:
         words = "This is not UTF-8 text: save the list as CSV in UTF-8, and choose that file."
         raise Invalid.at("/csv", words)
+    rows = _labelled(text) if text.lstrip().startswith("{") else _cells(text)
+    if not rows:
+        raise Invalid.at("/csv", "No row has a name and an address.")
+    if len(rows) > MAX_ROWS:
+        raise Invalid.at("/csv", f"There are {len(rows):,} rows: import at most {MAX_ROWS} at once.")
+    if len(quote_plus(text)) > MAX_URLENCODED:
+        raise Invalid.at("/csv", "The list is too long to import at once: import it in parts.")
+    return rows
+
+
+def _labelled(text: str) -> list[tuple[int, tuple[str, str]]]:
+    """The addresses of another wallet's labels (BIP-329). Raises Invalid."""
+    try:
+        found = read_labels(text.encode())
+    except ValueError as error:
+        raise Invalid.at("/csv", f"The list {error}.") from error
+    for number, fault in found.faults.items():
+        raise Invalid.at("/csv", f"Line {number} is no label: {fault}.")
+    addresses = ((number, each) for number, each in found.records.items() if each.type == "addr")
+    return [(number, (each.label.strip(), each.ref)) for number, each in addresses if each.label]
+
+
+def _cells(text: str) -> list[tuple[int, tuple[str, str]]]:
+    """Raises Invalid."""
     first = text.lstrip().partition("\n")[0]
     # Spreadsheets write ";" where the comma separates decimals.
     delimiter = ";" if ";" in first and "," not in first else ","
@@ -181,12 +235,6 @@ def _rows(text: str) -> list[tuple[int, tuple[str, str]]]:
     rows = [(number, [cell.strip() for cell in row]) for number, row in cells if any(row)]
     if rows and [cell.lower() for cell in rows[0][1]] == [*COLUMNS]:
         rows = rows[1:]
-    if not rows:
-        raise Invalid.at("/csv", "No row has a name and an address.")
-    if len(rows) > MAX_ROWS:
-        raise Invalid.at("/csv", f"There are {len(rows):,} rows: import at most {MAX_ROWS} at once.")
-    if len(quote_plus(text)) > MAX_URLENCODED:
-        raise Invalid.at("/csv", "The list is too long to import at once: import it in parts.")
     wanted = "write a name and an address, with a comma or a semicolon between"
     for number, row in rows:
         if len(row) != len(COLUMNS):
@@ -282,6 +330,7 @@ ROWS = (
     form(
         _HERE, ADD_WHITELIST_ADDRESS, addresses, "The address is in the book.", to="addresses", asks="Add",
         warns="Compare the address with its owner, over another channel than the one it came by.",
+        beside=_own_vault,
     ),
     Row("GET", _HERE + "/export", export),
     Row("GET", _ONE, entry_page),

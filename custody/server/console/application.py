@@ -3,6 +3,7 @@ workspace's open pages, until something in it changes (ADR 18).
 """
 
 from http import HTTPStatus
+from importlib import import_module
 from typing import Final
 
 from starlette.applications import Starlette
@@ -14,28 +15,10 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from custody.common.pages.serving import HEADERS, Assets
 from custody.schemas.call import ANY_MEMBER
-from custody.server.console import (
-    account,
-    addresses,
-    audit,
-    changes,
-    home,
-    limits,
-    members,
-    programs,
-    proposals,
-    proposing,
-    roles,
-    sign_in,
-    tokens,
-    vault_controls,
-    vault_replacement,
-    vaults,
-)
 from custody.server.console.context import number_of
 from custody.server.console.rendering import STATIC
 from custody.server.console.session import BrowserSession
-from custody.server.console.table import on_error, route
+from custody.server.console.table import Row, on_error, route
 from custody.server.errors import CustodyError, Unauthenticated
 from custody.server.people.people import enter
 from custody.server.requests.changes import read_revision
@@ -46,10 +29,11 @@ from custody.server.web.problems import trace_id_of
 
 ROOT = "/console"
 _MODULES = (
-    sign_in, home, account, members, roles, limits, changes, programs, audit, vaults, vault_controls,
-    vault_replacement, tokens, proposing, proposals, addresses,
+    "sign_in", "home", "account", "members", "roles", "limits", "changes", "programs", "audit", "vaults",
+    "vault_controls", "vault_replacement", "consolidating", "tokens", "proposing", "proposals", "addresses",
 )  # fmt: skip
-ROWS = tuple(each for module in _MODULES for row in module.ROWS for each in row.with_page())
+_ROWS_OF = (import_module(f"custody.server.console.{name}").ROWS for name in _MODULES)
+ROWS: Final[tuple[Row, ...]] = tuple(each for rows in _ROWS_OF for row in rows for each in row.with_page())
 # Of a long poll.
 WAIT_SECONDS = 25.0
 ASSETS = Assets(STATIC)
@@ -59,7 +43,7 @@ def console_routes(state: object) -> list[BaseRoute]:
     """``state``: the platform application's own, which the console shares."""
     inner = Starlette(
         routes=_ROUTES,
-        exception_handlers={CustodyError: on_error, HTTPException: on_error},
+        exception_handlers=dict.fromkeys((CustodyError, HTTPException, Exception), on_error),
     )
     inner.state = state  # type: ignore[assignment]  # the same object, so that both see the same services
     inner.router.redirect_slashes = False

@@ -10,20 +10,21 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.responses import Response
 
-from custody.common.change_words import PERMISSION_WORDS, TITLES
+from custody.common.change_words import TITLES
 from custody.common.pages.serving import attachment
-from custody.common.text import SATS_PER_BTC, SHORT_ID, amount, bounds, plain
+from custody.common.text import SATS_PER_BTC, SHORT_ID, amount, bounds, plain, short_address
+from custody.schemas.call import PERMISSION_WORDS
 from custody.schemas.calls import CALLS
 from custody.schemas.logs import EXPORT_AUDIT_LOGS, LOGS, AuditLogEntry, LogsPage
-from custody.schemas.users import MEMBERS
 from custody.server import nouns  # noqa: F401 - their events
 from custody.server.audit.calls import facts_in
+from custody.server.console.addresses import labels_of
 from custody.server.console.context import PageContext
-from custody.server.console.proposals import labels_of
-from custody.server.console.rendering import CSV, member_words
+from custody.server.console.proposals import members_by_id
+from custody.server.console.rendering import CSV
 from custody.server.console.table import Row
 from custody.server.console.typed import require_days_in_order
 from custody.server.errors import Invalid
@@ -80,9 +81,7 @@ def _recipients(page: PageContext, logs: LogsPage) -> dict[str, Markup]:
 
 def _people(page: PageContext, logs: LogsPage) -> list[tuple[str, str]]:
     """The filter's choices: the members, for a person who may see them, and each actor on this logs."""
-    people = {"0": "The platform"}
-    if page.workspace.may("MANAGE_USERS"):
-        people |= {str(member.uuid): member_words(member) for member in page.read(MEMBERS)}
+    people = {"0": "The platform", **members_by_id(page)}
     for entry in logs.logs:
         if str(entry.user_uuid) not in people and " " not in entry.user_name:
             people[str(entry.user_uuid)] = entry.user_name
@@ -162,7 +161,7 @@ def recipient_words(address: str, name: str | None, others: int) -> Markup:
     """A name stands out, so that none of it reads as the sentence's own words. An entry of the address book
     may be renamed at any time: the address is shown with it.
     """
-    short = Markup("{}…{}").format(plain(address[:8]), plain(address[-6:]))
+    short = escape(plain(short_address(address)))
     first = Markup("{}, {}").format(_strong(name), short) if name else short
     more = f" and {others} {'other' if others == 1 else 'others'}" if others else ""
     return first + more
@@ -183,8 +182,11 @@ def _words(kind: str, fact: Any, names: Mapping[str, str]) -> str:
         return ""
     if kind in _BY_NAME:
         known = names.get(f"{kind} {fact}")
-        nameless = f"member {fact}" if kind == "user" else str(fact)[:SHORT_ID]
-        return _strong(known) if known else plain(nameless)
+        nameless = plain(f"member {fact}" if kind == "user" else str(fact)[:SHORT_ID])
+        if known and kind == "proposal":
+            # Two may be described alike.
+            return Markup("{} ({})").format(_strong(known), nameless)
+        return _strong(known) if known else nameless
     if isinstance(fact, list):
         words = [_words(kind.removesuffix("s"), each, names) for each in fact]
         between = Markup("; ") if kind == "rights" else Markup(", ")
@@ -211,10 +213,6 @@ def _right(permission: str) -> str:
     return held.get(permission, plain(permission))
 
 
-def _path(path: str) -> str:
-    return TITLES.get(path, _of_code(path.rpartition("/")[2]))
-
-
 def _tried(path: str) -> str:
     words = _TRIED.get(path, "")
     return words[:1].lower() + words[1:] or _of_code(path)
@@ -228,7 +226,7 @@ _WRITTEN: Final[Mapping[str, Callable[[Any], str]]] = MappingProxyType(
         "sats": amount,
         "limit": _limit,
         "right": _right,
-        "path": _path,
+        "path": lambda path: TITLES.get(path, _of_code(path.rpartition("/")[2])),
         "tried": _tried,
         "webhook": lambda text: plain(text)[:SHORT_ID],
     }

@@ -4,7 +4,7 @@ calls it makes, and its answer.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from http import HTTPStatus
@@ -19,27 +19,18 @@ from starlette.responses import RedirectResponse, Response
 from custody.common.change_words import nameless_field
 from custody.common.pages.rendering import Fields, Live
 from custody.common.pages.serving import HEADERS, HTML
-from custody.schemas.call import Auth, Call, Page, PermissionName, Way
+from custody.schemas.call import PERMISSION_WORDS, Auth, Call, Page, PermissionName, Way
 from custody.schemas.changes import REQUEST_CHANGE, Change, RequestChangeRequest
 from custody.schemas.common import Unreadable
 from custody.schemas.users import Organisation, User, WorkspaceEntry
-from custody.server import calls
+from custody.server import calls, errors
 from custody.server.calls import Ctx, In, Invocation, Steps, Watched
 from custody.server.console.rendering import TEMPLATES
 from custody.server.console.session import BrowserSession, said, say
-from custody.server.errors import (
-    CustodyError,
-    Invalid,
-    NotFound,
-    SecondPersonNeeded,
-    StateConflict,
-    faults_of,
-)
-from custody.server.people.members import addresses_of
-from custody.server.people.people import enter, user_record
+from custody.server.people.people import enter, used_sections, user_record
 from custody.server.rules.credentials import Caller, anybody
 from custody.server.second_person.changes import as_change
-from custody.server.second_person.requirement import require_no_second_person
+from custody.server.second_person.requirement import require_no_second_person, require_two
 from custody.server.services import Services
 from custody.server.shown import apart
 from custody.server.store.store import PageSnapshot, read_once
@@ -49,6 +40,8 @@ from custody.server.web.problems import trace_id_of
 # The most digits of a record's number (64 bits).
 MAX_DIGITS = 18
 # A form's key: the trace id of the request that its page answered.
+# Entries of a list on one page.
+PAGE = 25
 _KEY = re.compile(r"[0-9a-f-]{1,64}")
 Shape = TypeVar("Shape", bound=BaseModel)
 Answer = TypeVar("Answer")
@@ -83,6 +76,12 @@ class PageWorkspace:
         held = {permission.rule_name for permission in self.entry.role.perm}
         return any(PermissionName(each) in held for each in permissions)
 
+    def require(self, permission: str) -> None:
+        """Raises PermissionDenied."""
+        if not self.may(permission):
+            needed = PERMISSION_WORDS[PermissionName(permission)]
+            raise errors.PermissionDenied(f"Your role lacks the permission: {needed}.")
+
 
 @dataclass
 class PageContext:
@@ -93,7 +92,7 @@ class PageContext:
     form: Fields = field(default_factory=Fields)
     maybe_caller: Caller | None = None
     held: BrowserSession | None = None
-    problem: CustodyError | None = None
+    problem: errors.CustodyError | None = None
     # Entries of the lists on this page that cannot be shown.
     unreadable: list[Unreadable] = field(default_factory=list)
     acts: tuple[Call[Any, Any], ...] = ()
@@ -138,7 +137,7 @@ class PageContext:
         for each in self.workspaces:
             if each.id == number:
                 return each
-        raise NotFound("You are in no such workspace.")
+        raise errors.NotFound("You are in no such workspace.")
 
     @property
     def workspace(self) -> PageWorkspace:
@@ -146,17 +145,10 @@ class PageContext:
         return self.maybe_workspace
 
     def person(self, user_id: str | int, name: str | None) -> str:
-        """Their name. Where they gave none: the e-mail address, for a reader who may see the members."""
-        own = str(user_id) == str(self.user.uuid)
-        known = name or (self.user.email if own else self._addresses.get(str(user_id)))
-        return f"{known or f'member {user_id}'}{' (you)' if own else ''}"
-
-    @cached_property
-    def _addresses(self) -> Mapping[str, str]:
-        if not self.workspace.may("MANAGE_USERS"):
-            return {}
-        with self.snapshot.reading() as db:
-            return addresses_of(db, self.workspace.id)
+        """``name``: as the platform tells it to this reader, if it does."""
+        if str(user_id) == str(self.user.uuid):
+            return f"{name or self.user.email} (you)"
+        return name or f"member {user_id}"
 
     @property
     def section(self) -> str:
@@ -171,7 +163,7 @@ class PageContext:
         """A whole number that the form sent: one that was typed, or a record's. Raises Invalid."""
         value = number_of(self.form.one(name).strip())
         if value is None:
-            raise Invalid.at(f"/{name}", "Type a whole number; of a list, choose one.")
+            raise errors.Invalid.at(f"/{name}", "Type a whole number; of a list, choose one.")
         return value
 
     def cursor(self, name: str) -> int | None:
@@ -179,7 +171,7 @@ class PageContext:
         text = self.query(name)
         value = number_of(text)
         if text and value is None:
-            raise Invalid.at(f"/{name}", "This is not a place in the list: open the list again.")
+            raise errors.Invalid.at(f"/{name}", "This is not a place in the list: open the list again.")
         return value
 
     def path_param(self, name: str) -> Any:
@@ -199,10 +191,10 @@ class PageContext:
     def read(self, call: Call[Any, Any], /, **given: Any) -> Any:
         """What a call that only reads answers, in the page's snapshot. Raises what it refuses with."""
         answer = self._answer(call, given)
-        return self._readable(answer.items if isinstance(answer, Page) else answer)
+        return self.readable(answer.items if isinstance(answer, Page) else answer)
 
     def read_page(
-        self, call: Call[Any, Any], /, *, limit: int, key: str = "", at: str = "after", **given: Any
+        self, call: Call[Any, Any], /, *, key: str = "", at: str = "after", **given: Any
     ) -> list[Any]:
         """`read` of a list in pages, from where the query's ``at`` says on; `first_page` and `next_page` are
         the queries of those. ``key``: the entry's field for it, of a call that does not say whether more
@@ -211,15 +203,15 @@ class PageContext:
         assert call.shape is not None, "a list in pages takes its place"
         is_number = int in set(_kinds_of(call.shape.model_fields["after"].annotation))
         after = self.cursor(at) if is_number else self.query(at) or None
-        items = self._answer(call, {"limit": limit + bool(key), "after": after, **given})
+        items = self._answer(call, {"limit": PAGE + bool(key), "after": after, **given})
         if key:
-            items = Page(items[:limit], total=0, has_more=len(items) > limit)
+            items = Page(items[:PAGE], total=0, has_more=len(items) > PAGE)
         following = items.following(key or call.key)
         query = self.request.query_params.multi_items()
         kept = [each for each in query if each[1] and each[0] not in {at, "seen"}]
         self.first_page = None if after is None else urlencode(kept)
         self.next_page = None if following is None else urlencode([*kept, (at, following)])
-        readable: list[Any] = self._readable(items.items)
+        readable: list[Any] = self.readable(items.items)
         return readable
 
     def _answer(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Any:
@@ -233,8 +225,8 @@ class PageContext:
         return answer.answer if isinstance(answer, Watched) else answer
 
     def as_change(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Change:
-        """The call as a second person would read it. Raises what it refuses the person with, and Invalid or
-        NotFound where it names what is not there.
+        """The call as a second person would read it, after a trial that is rolled back. Raises what it
+        refuses the person with, and Invalid or NotFound where it names what is not there.
         """
         invocation = self._invocation(call, given)
         with calls.refusals_recorded(self.services, invocation), self.snapshot.reading() as db:
@@ -243,8 +235,19 @@ class PageContext:
             change = as_change(Ctx(self.services, caller, db, access), call, invocation.request)
         if (field := nameless_field(change)) is not None:
             if field in self.form.values:
-                raise Invalid.at(f"/{field}", "Choose one of the list.")
-            raise NotFound("What this page is about is not there any more.")
+                raise errors.Invalid.at(f"/{field}", "Choose one of the list.")
+            raise errors.NotFound("What this page is about is not there any more.")
+        if calls.is_whole(call) and not self.is_repeated(call, given):
+            invocation = self._counted(call, given)
+            self.snapshot.end()
+            # Of one that may need a second person, the call itself knows by what it is about.
+            asks = suppress(errors.SecondPersonNeeded)
+            with asks, calls.context_in(self.services, caller, In.TRIAL) as ctx:
+                allowed = calls.let_in(self.services, ctx.db, invocation)
+                calls.make(replace(ctx, maybe_access=allowed, ids=invocation.ids), call, invocation.request)
+                ctx.db.flush()
+                if call.second_person:
+                    require_two(ctx.db, self.workspace.organisation.org_id)
         return change
 
     def act(
@@ -308,7 +311,7 @@ class PageContext:
                 typed[name] = self.number(name) if int in kinds else self.form.one(name)
         return typed
 
-    def second_person(self) -> SecondPersonNeeded | None:
+    def second_person(self) -> errors.SecondPersonNeeded | None:
         """What the form's call will be refused with, known before the person proves that it is they; None
         where they may not make it, or ask a second person with this form.
         """
@@ -320,7 +323,7 @@ class PageContext:
         with self.snapshot.reading() as db:
             try:
                 require_no_second_person(db, self.workspace.organisation.org_id, needing[0])
-            except SecondPersonNeeded as needed:
+            except errors.SecondPersonNeeded as needed:
                 return needed
         return None
 
@@ -370,7 +373,7 @@ class PageContext:
 
     # --- what the answers were ------------------------------------------------------------------------------
 
-    def _readable(self, answer: Any) -> Any:
+    def readable(self, answer: Any) -> Any:
         """The answer without entries that cannot be shown: the page's frame says which."""
         if not isinstance(answer, list):
             self.unreadable += getattr(answer, "unreadable", ())
@@ -386,15 +389,15 @@ class PageContext:
                 return each
         raise self.missing(words)
 
-    def missing(self, words: str) -> NotFound:
+    def missing(self, words: str) -> errors.NotFound:
         """Where a list has not what the path names."""
-        return NotFound(self.unreadable[0].unreadable if self.unreadable else words)
+        return errors.NotFound(self.unreadable[0].unreadable if self.unreadable else words)
 
     def _key(self, nth: int) -> str | None:
         """The form's own: sent twice, it acts once. Raises Invalid for one that no page of ours wrote."""
         key = self.form.one("key")
         if key and not _KEY.fullmatch(key):
-            raise Invalid("This form is not this console's: load the page again.")
+            raise errors.Invalid("This form is not this console's: load the page again.")
         return (f"{key}-{nth}" if nth else key) or None
 
     # --- the answer -----------------------------------------------------------------------------------------
@@ -423,16 +426,25 @@ class PageContext:
             say(self.request, response, words)
         return response
 
+    @property
+    def _used(self) -> frozenset[str]:
+        with self.snapshot.reading() as db:
+            return used_sections(db, self.workspace.id)
+
     def _frame(self) -> dict[str, object]:
         signed_in, params, problem = self.maybe_caller is not None, self.request.path_params, self.problem
         # For programs: a page shows the fault at its field, and the state that a conflict says to read.
-        is_for_programs = isinstance(problem, Invalid) or getattr(problem, "hint", "") == StateConflict.hint
+        is_for_programs = (
+            isinstance(problem, errors.Invalid) or getattr(problem, "hint", "") == errors.StateConflict.hint
+        )
         return {
             "user": self.user if signed_in else None,
             "is_bound": signed_in and self.caller.bound_to is not None,
             "workspace": self.maybe_workspace if signed_in else None,
+            "used": self._used if signed_in and self.maybe_workspace else frozenset(),
             "person": self.person,
             "path": self.request.url.path,
+            "is_answer": self.request.method == "POST",
             "section": self.section,
             # Of the vault that the page is about.
             "base": f"/console/w/{params.get('workspace_id')}/vaults/{params.get('vault_id')}",
@@ -471,7 +483,4 @@ def shaped(kind: type[Shape], /, **values: object) -> Shape:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        faults = faults_of(error)
-        name = faults[0].pointer.removeprefix("/").split("/")[0].replace("_", " ")
-        words = f"{name}: {faults[0].detail}." if name else f"{faults[0].detail}."
-        raise Invalid(words, faults=faults) from None
+        raise errors.refused(error) from None

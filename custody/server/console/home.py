@@ -14,15 +14,17 @@ from custody.schemas.onboarding import (
     SUBMIT_ONBOARDING_REQUEST,
     MonthlyVolume,
 )
-from custody.schemas.proposals import PSBT
+from custody.schemas.proposals import PROPOSAL_READERS, PSBT, Proposal, ProposalStatus
 from custody.schemas.users import ACCEPT_INVITE, CREATE_WORKSPACE, OWN_INVITATIONS, UPDATE_WORKSPACE
 from custody.schemas.vaults import LIST_WALLETS, Vault
 from custody.server.console.context import PageContext
 from custody.server.console.reviews import Review
 from custody.server.console.table import Row, entry_of, form, live, template_view
-from custody.server.errors import Invalid, PermissionDenied
+from custody.server.errors import Invalid
+from custody.server.keys.calls import active_key
+from custody.server.proposals.reading import newest
 
-# Waiting proposals and vaults on the overview; their own pages list all.
+# Of the vaults, waiting proposals and others on the overview; their own pages list all.
 FIRST = 10
 
 
@@ -34,8 +36,8 @@ workspaces = template_view(
 invitation_page = template_view(
     "home/invitation.html", section="home", invitation=entry_of(
         OWN_INVITATIONS, "invite_uid", name="invite_id",
-        words="No such invitation waits for you. It may have ended; or it was mailed to another address of "
-        "yours: sign out, and sign in with that address.",
+        words="No such invitation waits for you. You may have answered it: Workspaces lists yours. Or it has "
+        "ended, or was mailed to another address of yours: sign out, and sign in with that address.",
     ),
 )  # fmt: skip
 
@@ -51,28 +53,35 @@ def answer_invitation(page: PageContext) -> Response:
 
 
 def _shown(page: PageContext) -> dict[str, Any]:
-    sees = page.workspace.may("VIEW_BALANCES", "PAYMENT_INIT", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
+    sees = page.workspace.may(*PROPOSAL_READERS)
     listed: list[Vault] = page.read(LIST_WALLETS, limit=FIRST + 1) if sees else []
     vaults = listed[:FIRST]
-    waiting = page.read(PSBT, status="PENDING", limit=FIRST) if sees else []
+    are_all = len(vaults) == len(listed) and not page.unreadable
+    proposals: list[Proposal] = []
+    lacks_device = False
+    with page.reading() as ctx:
+        if sees:
+            proposals = page.readable(newest(ctx.enter(PSBT, page.workspace.id), FIRST))
+        if page.workspace.may("PAYMENT_APPROVE"):
+            network = page.workspace.entry.workspace_info.net
+            lacks_device = active_key(ctx.db, page.caller.user_id, network) is None
     return {
+        "lacks_device": lacks_device,
         "vaults": vaults,
-        "are_all": len(vaults) == len(listed) and not page.unreadable,
-        "waiting": waiting,
-        "names": {vault.id: vault.name for vault in vaults},
+        "are_all": are_all,
+        "waiting": [each for each in proposals if each.status is ProposalStatus.PENDING],
+        "payments": [each for each in proposals if each.status is not ProposalStatus.PENDING],
         "changes": [each for each in page.read(CHANGES) if each.status == "PENDING"],
     }
 
 
 def workspace(page: PageContext) -> Response:
-    if not page.workspace.may("MANAGE_WORKSPACE"):
-        raise PermissionDenied("Only those who manage the workspace change it.")
+    page.workspace.require("MANAGE_WORKSPACE")
     return page.render("workspace/workspace.html", networks=NETWORKS)
 
 
 # --- an organisation of one's own ---------------------------------------------------------------------------
 
-PAGE = 20
 VOLUMES: Mapping[str, str] = {
     MonthlyVolume.UNDER_10K: "up to 10,000 US dollars",
     MonthlyVolume.UNDER_100K: "10,000 to 100,000 US dollars",
@@ -87,7 +96,7 @@ STATUSES = {"pending": "waits for the operator", "approved": "approved", "reject
 # An operator sees every request, others their own.
 onboarding = template_view(
     "onboarding/onboarding.html", section="home", volumes=VOLUMES, networks=NETWORKS, statuses=STATUSES,
-    requests=lambda page: page.read_page(ONBOARDING_REQUESTS, limit=PAGE),
+    requests=lambda page: page.read_page(ONBOARDING_REQUESTS),
 )  # fmt: skip
 
 
@@ -141,6 +150,10 @@ ROWS = (
     form(
         _HERE + "/name", UPDATE_WORKSPACE, workspace, "The name is changed.", asks="Change the name",
         steps_up=True,
+    ),
+    form(
+        _HERE + "/checks", UPDATE_WORKSPACE, workspace, "The key checks are changed.",
+        asks="Change the key checks", steps_up=True,
     ),
     form(
         _HERE + "/new", CREATE_WORKSPACE, workspace, "The workspace is made. You administer it.",

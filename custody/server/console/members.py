@@ -1,18 +1,8 @@
 """The members of a workspace: invited, added, given another role, removed; and leaving it oneself."""
 
-from custody.common.change_words import PERMISSION_WORDS
+from custody.schemas import users as wire
+from custody.schemas.call import PERMISSION_WORDS
 from custody.schemas.roles import ROLES, RoleDetails
-from custody.schemas.users import (
-    ADD_WORKSPACE_TO_USER,
-    CHANGE_USER_ROLE,
-    INVITE_TO_WORKSPACE,
-    LEAVE_WORKSPACE,
-    MEMBERS,
-    REMOVE_USER_FROM_WORKSPACE,
-    REVOKE_INVITE,
-    WORKSPACE_INVITATIONS,
-    Member,
-)
 from custody.server.console.context import PageContext
 from custody.server.console.reviews import Facts
 from custody.server.console.table import Row, entry_of, form, template_view
@@ -26,22 +16,22 @@ def _roles(page: PageContext) -> list[RoleDetails]:
     return sorted(page.read(ROLES), key=lambda role: len(role.perm))
 
 
-def colleagues(page: PageContext) -> list[Member]:
+def colleagues(page: PageContext) -> list[wire.Member]:
     """Members of the organisation's other workspaces, where the person may see them, and not of this one."""
     workspace = page.workspace
     if not workspace.may("MANAGE_WORKSPACE") or not workspace.may("MANAGE_USERS"):
         return []
-    here = {member.uuid for member in page.read(MEMBERS)}
-    members: dict[int, Member] = {}
+    here = {member.uuid for member in page.read(wire.MEMBERS)}
+    members: dict[int, wire.Member] = {}
     for entry in workspace.organisation.workspaces.workspaces:
         permitted = {permission.rule_name for permission in entry.role.perm}
         if entry.workspace_info.uid != workspace.id and "MANAGE_USERS" in permitted:
-            others = page.read(MEMBERS, workspace_id=entry.workspace_info.uid)
+            others = page.read(wire.MEMBERS, workspace_id=entry.workspace_info.uid)
             members |= {other.uuid: other for other in others if other.uuid not in here}
     return list(members.values())
 
 
-_member = entry_of(MEMBERS, "uuid", "There is no such member in this workspace.", name="user_uuid")
+_member = entry_of(wire.MEMBERS, "uuid", "There is no such member in this workspace.", name="user_uuid")
 
 
 def _what_it_may_do(page: PageContext) -> Facts:
@@ -67,7 +57,7 @@ def _current_role(page: PageContext) -> Facts:
 
 
 members = template_view(
-    "members/members.html", members=MEMBERS, roles=_roles, invitations=WORKSPACE_INVITATIONS,
+    "members/members.html", members=wire.MEMBERS, roles=_roles, invitations=wire.WORKSPACE_INVITATIONS,
     colleagues=colleagues,
 )  # fmt: skip
 member_page = template_view("members/member.html", member=_member, roles=_roles)
@@ -85,26 +75,26 @@ _ONE = _HERE + "/{user_uuid:int}"
 ROWS = (
     Row("GET", _HERE, members),
     form(
-        _HERE + "/invite", INVITE_TO_WORKSPACE, members, "The invitation is on its way.", asks="Invite",
+        _HERE + "/invite", wire.INVITE_TO_WORKSPACE, members, "The invitation is on its way.", asks="Invite",
         warns="Anyone who reads that mailbox can accept it. The invitation is open for seven days.",
         bound=_what_it_may_do, given=lambda page: {"workspace_context": page.workspace.id},
     ),
-    form(_HERE + "/revoke", REVOKE_INVITE, members, "The invitation is taken back."),
+    form(_HERE + "/revoke", wire.REVOKE_INVITE, members, "The invitation is taken back."),
     form(
-        _HERE + "/add", ADD_WORKSPACE_TO_USER, members, "The person is a member now.", asks="Add",
+        _HERE + "/add", wire.ADD_WORKSPACE_TO_USER, members, "The person is a member now.", asks="Add",
         bound=_what_a_colleague_may_do, given=_added,
     ),
     form(
-        _LEAVE, LEAVE_WORKSPACE, leaving, "You left the workspace.", to="/console/", asks="Leave",
+        _LEAVE, wire.LEAVE_WORKSPACE, leaving, "You left the workspace.", to="/console/", asks="Leave",
         warns="Only an administrator can let you in again.", steps_up=True, has_page=True,
     ),
     Row("GET", _ONE, member_page),
     form(
-        _ONE + "/role", CHANGE_USER_ROLE, member_page, "The role is changed.", to="members",
+        _ONE + "/role", wire.CHANGE_USER_ROLE, member_page, "The role is changed.", to="members",
         asks="Change the role", warns=AT_ONCE, beside=_current_role, bound=_what_it_may_do,
     ),
     form(
-        _ONE + "/remove", REMOVE_USER_FROM_WORKSPACE, member_page, "The member is removed.", to="members",
-        asks="Remove", warns=AT_ONCE, beside=_current_role,
+        _ONE + "/remove", wire.REMOVE_USER_FROM_WORKSPACE, member_page, "The member is removed.",
+        to="members", asks="Remove", warns=AT_ONCE, beside=_current_role,
     ),
 )  # fmt: skip

@@ -5,11 +5,16 @@ signer's machine proves it (`multisig.inspect`). Nothing here comes from what a 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from markupsafe import Markup
+
 from custody.common.pages.flow import Flow, Picture, address_lines, draw
-from custody.common.text import count
-from custody.schemas.proposals import TxType
+from custody.common.text import count, plain
+from custody.schemas.proposals import PROPOSAL_READERS, TxType
 from custody.schemas.vaults import Vault
+from custody.server.console.addresses import labels_of
+from custody.server.console.context import PageContext
 from custody.server.console.reviews import Review
+from custody.server.vaults.stored import vaults_at
 from multisig import Inspection, MultisigError, Network, Psbt, inspect
 from multisig import Vault as Policy
 
@@ -39,26 +44,20 @@ class Money:
     # What the whole bar of a share stands for. The outputs of an unproven transaction may exceed its inputs.
     full_sats: int
     faults: tuple[str, ...]
-    named_in: str
+    # Of the transaction.
+    version: int
 
 
 def money_of(
-    psbt_base64: str,
-    vault: Vault,
-    labels: Mapping[str, str],
-    tx_type: TxType = TxType.SEND,
-    *,
-    named_in: str = "in the address book",
+    page: PageContext, psbt_base64: str, vault: Vault, tx_type: TxType = TxType.SEND
 ) -> Money | None:
-    """None where it cannot be read, or does not prove what its coins hold.
-
-    ``labels``: names, by address. ``named_in``: where they are from.
-    """
+    """None where it cannot be read, or does not prove what its coins hold."""
     seen = inspected(inspect, psbt_base64, vault)
     if seen is None or (total := seen.total_in) is None or (fee := seen.fee) is None:
         return None
     is_forward = tx_type is TxType.FORWARD
-    shares = _shares(seen, labels, vault.name, is_forward=is_forward)
+    addresses = [] if is_forward else [each.address for each in seen.payments if each.address]
+    shares = _shares(seen, _named(page, vault.chain, addresses), vault.name, is_forward=is_forward)
     spent = Share("fee", fee, "Network fee", note=str(seen.fee_rate))
     data = [
         Flow("data", 0, f"Data, {count(len(output.data), 'byte', 'bytes')}") for output in seen.op_returns
@@ -73,7 +72,7 @@ def money_of(
         full_sats=max(total, seen.total_out + max(fee, 0), 1),
         # A forward spends the member's own coins: their own machine inspects it.
         faults=() if seen.ok or is_forward else tuple(finding.sentence for finding in seen.findings),
-        named_in=named_in,
+        version=seen.version,
     )
 
 
@@ -100,8 +99,20 @@ def inspected(look: Callable[..., Inspection], psbt_base64: str, vault: Vault) -
         return None
 
 
+def _named(page: PageContext, chain: str, addresses: Sequence[str]) -> dict[str, Markup]:
+    """By address: names of the address book, and of the organisation's vaults that the person may see."""
+    org_id = page.workspace.organisation.org_id
+    ours = (each for each in page.workspaces if each.organisation.org_id == org_id)
+    seen = [each.id for each in ours if each.may(*PROPOSAL_READERS)]
+    with page.reading() as ctx:
+        own = vaults_at(ctx.db, seen, Network(chain), addresses)
+    listed, named = Markup("<b>{}</b> in the address book"), Markup("your own vault <b>{}</b>")
+    names = {address: listed.format(plain(name)) for address, name in labels_of(page, addresses).items()}
+    return names | {address: named.format(plain(name)) for address, name in own.items()}
+
+
 def _shares(
-    seen: Inspection, labels: Mapping[str, str], vault_name: str, *, is_forward: bool
+    seen: Inspection, names: Mapping[str, Markup], vault_name: str, *, is_forward: bool
 ) -> tuple[Share, ...]:
     away, home, titles, note = "pay", "back", ("Pays", f"Back to {vault_name}"), ""
     if is_forward:
@@ -109,15 +120,15 @@ def _shares(
         note = "not an address of the vault; the member's machine proves that it is theirs"
     paid = (
         Share(
-            away, each.amount, titles[0], address_lines(each.address), each.address,
-            each.script_pubkey.hex(), labels.get(each.address or "", ""), note,
+            away, each.amount, titles[0], address_lines(each.address, each.script_pubkey), each.address,
+            each.script_pubkey.hex(), names.get(each.address or "", ""), note,
         )
         for each in seen.payments
     )  # fmt: skip
     kept = (
         Share(
             home, each.amount, titles[1], address_lines(each.address), each.address,
-            note=f"derived again from its descriptor, {_PLACES[each.chain]} address {each.index}",
+            note=f"an address of this vault by its keys: {_PLACES[each.chain]} address {each.index}",
         )
         for each in seen.change
     )  # fmt: skip

@@ -5,8 +5,8 @@ which programs on the Internet receive its events.
 from datetime import datetime
 from typing import Any
 
-from custody.common.change_words import PERMISSION_WORDS
 from custody.common.text import minute
+from custody.schemas.call import PERMISSION_WORDS
 from custody.schemas.service_accounts import (
     CREATE_SERVICE_ACCOUNT,
     DEFAULT_OVERLAP_HOURS,
@@ -33,20 +33,13 @@ from custody.server.rules.credentials import NEVER_GIVEN
 from custody.server.webhooks.calls import checked_url
 
 RIGHTS = {name: words for name, words in PERMISSION_WORDS.items() if name not in NEVER_GIVEN}
-STATES = {
-    "WAITING": "has no secret yet",
-    "ACTIVE": "active",
-    "IDLE": "idle: its maker is no longer a member",
-    "EXPIRED": "ended",
-    "REVOKED": "revoked",
-}
 
 
 _program = entry_of(SERVICE_ACCOUNTS, "service_account_id", "There is no such program in this workspace.")
-programs = template_view("programs/programs.html", programs=SERVICE_ACCOUNTS, states=STATES)
+programs = template_view("programs/programs.html", programs=SERVICE_ACCOUNTS)
 new_page = template_view("programs/new.html", permissions=RIGHTS)
 program_page = template_view(
-    "programs/program.html", program=_program, states=STATES, permissions=RIGHTS,
+    "programs/program.html", program=_program, permissions=RIGHTS,
     overlap=DEFAULT_OVERLAP_HOURS,
 )  # fmt: skip
 
@@ -82,15 +75,14 @@ def _typed(page: PageContext) -> dict[str, Any]:
 
 # --- webhooks -----------------------------------------------------------------------------------------------
 
-# Of a webhook's deliveries on one page.
-PAGE = 25
 TWO_SECRETS = "For a day, deliveries carry the signatures of both secrets."
 # Where the plural of a kind's subject does not say enough.
 ABOUT = {"call": "Calls of tokens", "change": "Changes that need a second person"}
-# The kinds that a person chooses from, by subject; a ping is sent by its own button.
+# The kinds that a person chooses from, by subject; a ping is sent by its own button, and a
+# vault's controls say what screens it.
 KINDS: dict[str, list[str]] = {}
 for _kind in EventKind:
-    if _kind is not EventKind.PING:
+    if _kind not in {EventKind.PING, EventKind.PROPOSAL_SCREENING}:
         _subject = _kind.partition(".")[0]
         KINDS.setdefault(ABOUT.get(_subject, f"{_subject.capitalize()}s"), []).append(_kind.value)
 _webhook = entry_of(WEBHOOKS, "webhook_id", "There is no such webhook in this workspace.")
@@ -100,9 +92,7 @@ new_hook_page = template_view("webhooks/new.html", kinds=KINDS)
 
 webhook_page = template_view(
     "webhooks/webhook.html", kinds=KINDS, webhook=_webhook,
-    deliveries=lambda page: page.read_page(
-        WEBHOOK_DELIVERIES, webhook_id=page.path_param("webhook_id"), limit=PAGE
-    ),
+    deliveries=lambda page: page.read_page(WEBHOOK_DELIVERIES, webhook_id=page.path_param("webhook_id")),
 )  # fmt: skip
 
 
@@ -121,12 +111,8 @@ def _old_until(page: PageContext) -> datetime | None:
     return None if ends is None or ends <= page.services.tools.clock() else ends
 
 
-def _signing_secrets(page: PageContext) -> Facts:
-    return _valid(_old_until(page)) if page.form.one("do") == "rotate" else ()
-
-
-def _warning(page: PageContext) -> str:
-    return TWO_SECRETS + _ending(_old_until(page)) if page.form.one("do") == "rotate" else ""
+def _rotates(page: PageContext) -> bool:
+    return page.form.one("do") == "rotate"
 
 
 def _change(page: PageContext) -> dict[str, Any]:
@@ -173,7 +159,9 @@ ROWS = (
     Row("GET", _HOOK, webhook_page),
     form(
         _HOOK + "/change", UPDATE_WEBHOOK, webhook_page, "The webhook is changed.", asks="Change it",
-        warns=_warning, bound=_signing_secrets, given=_change, shows="webhooks/secret.html",
+        warns=lambda page: TWO_SECRETS + _ending(_old_until(page)) if _rotates(page) else "",
+        bound=lambda page: _valid(_old_until(page)) if _rotates(page) else (),
+        given=_change, shows="webhooks/secret.html",
     ),
     form(
         _HOOK + "/delete", DELETE_WEBHOOK, webhook_page, "The webhook is deleted.", to="webhooks",

@@ -4,7 +4,7 @@ workspace, asking a vault's signers for one, and its file.
 """
 
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,50 +13,41 @@ from starlette.responses import Response
 from custody.common.pages.rendering import stages
 from custody.common.pages.serving import attachment
 from custody.common.text import btc
+from custody.schemas import proposals as wire
 from custody.schemas.proofs import CREATE_PROOF, MAX_MESSAGE, PROOF
-from custody.schemas.proposals import (
-    CANCEL_PSBT,
-    CREATE_PSBT,
-    PREVIEW_PSBT,
-    PSBT,
-    CancelPsbtResponse,
-    Proposal,
-    ProposalStatus,
-    PsbtPreview,
-    TroubleKind,
-    TxType,
-)
-from custody.server.console.addresses import entries_of
+from custody.schemas.users import MEMBERS
 from custody.server.console.context import PageContext
 from custody.server.console.limits import left_of
 from custody.server.console.money import MoneyReview, inspected, money_of
+from custody.server.console.rendering import member_words
 from custody.server.console.reviews import Facts, Review, require_as_shown, shown_mark
 from custody.server.console.table import Row, form, live, template_view
 from custody.server.console.typed import fee_rate, require_days_in_order
 from custody.server.console.vaults import vault_by_id, vaults_to_choose
-from custody.server.errors import CustodyError, Invalid, NotInAddressBook, PermissionDenied
+from custody.server.errors import CustodyError, Invalid, NotInAddressBook
 from custody.server.proposals.bounds import require_listed
+from custody.server.rules.lifecycle import KEEPING
 from custody.server.store.models import ProposalRow, VaultRow
 from multisig import Psbt
 from multisig.bip322 import inspect_proof
 
-PAGE: Final = 50
-FILTERS: Final = ("search", "status", "awaiting", "vault", "from_day", "to_day")
-# Who may read the address book, and who may propose.
-BOOK_READERS = ("PAYMENT_INIT", "MANAGE_WORKSPACE")
-PROPOSERS = ("MANAGE_WORKSPACE",)
-_BEFORE_THE_NETWORK = frozenset({ProposalStatus.PENDING, ProposalStatus.SIGNED, ProposalStatus.STALLED})
+FILTERS: Final = ("search", "status", "created_by", "awaiting", "vault", "from_day", "to_day")
+# What a person needs who proposes.
+PROPOSER = "MANAGE_WORKSPACE"
+_BEFORE_THE_NETWORK = frozenset(
+    {wire.ProposalStatus.PENDING, wire.ProposalStatus.SIGNED, wire.ProposalStatus.STALLED}
+)
 _STEPS: Final = (
-    ("Proposed", frozenset[ProposalStatus]()),
-    ("Signers approve", frozenset({ProposalStatus.PENDING})),
-    ("Signed, and sent", frozenset({ProposalStatus.SIGNED, ProposalStatus.STALLED})),
-    ("Waits for a block", frozenset({ProposalStatus.BROADCASTING})),
-    ("Confirmed", frozenset({ProposalStatus.CONFIRMED})),
+    ("Proposed", frozenset[wire.ProposalStatus]()),
+    ("Signers approve", frozenset({wire.ProposalStatus.PENDING})),
+    ("Signed, and sent", frozenset({wire.ProposalStatus.SIGNED, wire.ProposalStatus.STALLED})),
+    ("Waits for a block", frozenset({wire.ProposalStatus.BROADCASTING})),
+    ("Confirmed", frozenset({wire.ProposalStatus.CONFIRMED})),
 )
 _STEPS_OF_PROOF: Final = (
-    ("Asked for", frozenset[ProposalStatus]()),
-    ("Signers approve", frozenset({ProposalStatus.PENDING})),
-    ("Complete", frozenset({ProposalStatus.PROVEN})),
+    ("Asked for", frozenset[wire.ProposalStatus]()),
+    ("Signers approve", frozenset({wire.ProposalStatus.PENDING})),
+    ("Complete", frozenset({wire.ProposalStatus.PROVEN})),
 )
 
 
@@ -69,7 +60,7 @@ def _listed(page: PageContext) -> dict[str, Any] | None:
     own: dict[str, Any] = {"vault_id": vault_id, "awaiting": awaiting and "me", "order": "newest"}
     try:
         require_days_in_order(page)
-        listed = page.read_page(PSBT, limit=PAGE, **own, **wanted)
+        listed = page.read_page(wire.PSBT, **own, **wanted)
     except Invalid as error:
         page.problem = error
         return None
@@ -79,29 +70,27 @@ def _listed(page: PageContext) -> dict[str, Any] | None:
 # --- one ----------------------------------------------------------------------------------------------------
 
 
-def proposal_of(page: PageContext) -> Proposal:
+def proposal_of(page: PageContext) -> wire.Proposal:
     """Raises NotFound for one of another workspace."""
-    proposal: Proposal = page.read(PSBT, psbt_id=page.path_param("psbt_id"))
+    proposal: wire.Proposal = page.read(wire.PSBT, psbt_id=page.path_param("psbt_id"))
     return proposal
 
 
-def labels_of(page: PageContext, addresses: Sequence[str]) -> dict[str, str]:
-    """The address book's names, by address; empty for a person who may not read it."""
-    if not addresses or not page.workspace.may(*BOOK_READERS):
-        return {}
-    return {entry.address: entry.name for entry in entries_of(page, "addresses", addresses)}
+def members_by_id(page: PageContext) -> dict[str, str]:
+    """For a filter by person; empty for a person who may not see them."""
+    members = page.read(MEMBERS) if page.workspace.may("MANAGE_USERS") else []
+    return {str(member.uuid): member_words(member) for member in members}
 
 
 def _money(page: PageContext) -> dict[str, Any]:
     proposal = proposal_of(page)
     vault, psbt = vault_by_id(page, proposal.vault_id), proposal.psbt_base64
-    if proposal.tx_type is TxType.PROOF:
+    if proposal.tx_type is wire.TxType.PROOF:
         return {"section": "proofs", "seen": inspected(inspect_proof, psbt, vault)}
-    labels = labels_of(page, proposal.recipients)
-    return {"section": "proposals", "money": money_of(psbt, vault, labels, proposal.tx_type)}
+    return {"section": "proposals", "money": money_of(page, psbt, vault, proposal.tx_type)}
 
 
-def _not_listed(page: PageContext, proposal: Proposal) -> str:
+def _not_listed(page: PageContext, proposal: wire.Proposal) -> str:
     """Why nobody can approve it, where the vault was bound to the address book since; else empty."""
     with page.reading() as ctx:
         vault = ctx.db.get_one(VaultRow, proposal.vault_id)
@@ -112,31 +101,33 @@ def _not_listed(page: PageContext, proposal: Proposal) -> str:
     return ""
 
 
-def _is_newer_mined(page: PageContext, proposal: Proposal) -> bool:
-    if proposal.replaced_by_psbt_id is None or proposal.status is ProposalStatus.CONFIRMED:
+def _is_newer_mined(page: PageContext, proposal: wire.Proposal) -> bool:
+    if proposal.replaced_by_psbt_id is None or proposal.status is wire.ProposalStatus.CONFIRMED:
         return False
     with page.reading() as ctx:
-        return ctx.db.get_one(ProposalRow, proposal.replaced_by_psbt_id).status == ProposalStatus.CONFIRMED
+        return (
+            ctx.db.get_one(ProposalRow, proposal.replaced_by_psbt_id).status == wire.ProposalStatus.CONFIRMED
+        )
 
 
 def _standing(page: PageContext) -> dict[str, Any]:
     proposal = proposal_of(page)
     vault = vault_by_id(page, proposal.vault_id)
     workspace, status = page.workspace, proposal.status
-    me, is_forward = str(page.user.uuid), proposal.tx_type is TxType.FORWARD
-    may_propose = workspace.may(*PROPOSERS) and not is_forward
+    me, is_forward = str(page.user.uuid), proposal.tx_type is wire.TxType.FORWARD
+    may_propose = workspace.may(PROPOSER) and not is_forward
     may_end = proposal.created_by == me or may_propose
-    is_pending = status is ProposalStatus.PENDING
-    lacks_deposit = proposal.trouble is not None and proposal.trouble.kind is TroubleKind.COIN_MISSING
+    is_pending = status is wire.ProposalStatus.PENDING
+    lacks_deposit = proposal.trouble is not None and proposal.trouble.kind is wire.TroubleKind.COIN_MISSING
     # Signatures of it exist: its coins stay locked.
-    keeps_coins = status is ProposalStatus.CANCELLED and proposal.may_be_replaced
+    keeps_coins = status in KEEPING and proposal.may_be_replaced
     can_be_replaced = may_propose and proposal.may_be_replaced
     can_be_bumped = can_be_replaced and not keeps_coins and not lacks_deposit
     signs = [signer for signer in proposal.signers if signer.user_id == me]
     return {
         "proposal": proposal,
         # None where it is over without its last stage: its state says why.
-        "stages": stages(_STEPS_OF_PROOF if proposal.tx_type is TxType.PROOF else _STEPS, status),
+        "stages": stages(_STEPS_OF_PROOF if proposal.tx_type is wire.TxType.PROOF else _STEPS, status),
         "is_frozen": status in _BEFORE_THE_NETWORK and vault.is_frozen,
         "not_listed": _not_listed(page, proposal) if is_pending and not is_forward else "",
         "is_newer_mined": _is_newer_mined(page, proposal),
@@ -150,7 +141,7 @@ def _standing(page: PageContext) -> dict[str, Any]:
             )
             if may
         ],
-        "decides": is_pending and any(signer.decision is None for signer in signs),
+        "decides": is_pending and not proposal.is_held and any(signer.decision is None for signer in signs),
     }
 
 
@@ -193,7 +184,7 @@ def _change(page: PageContext) -> ReplacementForm:
     return CHANGES[page.request.url.path.rpartition("/")[2]]
 
 
-def _request(page: PageContext, proposal: Proposal) -> dict[str, Any]:
+def _request(page: PageContext, proposal: wire.Proposal) -> dict[str, Any]:
     """Without its rate."""
     ids = {"wallet_id": proposal.vault_id, "tx_type": "send"}
     return {**ids, _change(page).names: proposal.psbt_id}
@@ -202,10 +193,10 @@ def _request(page: PageContext, proposal: Proposal) -> dict[str, Any]:
 def change_page(page: PageContext) -> Response:
     """What it pays now, and what the fastest rate would cost."""
     proposal, change = proposal_of(page), _change(page)
-    offered: PsbtPreview | None = None
+    offered: wire.PsbtPreview | None = None
     why_not = ""
     try:
-        offered = page.read(PREVIEW_PSBT, **_request(page, proposal), priority="high")
+        offered = page.read(wire.PREVIEW_PSBT, **_request(page, proposal), priority="high")
     except CustodyError as error:
         why_not = error.detail
     return page.render(
@@ -219,13 +210,13 @@ def change_page(page: PageContext) -> Response:
 
 def review_change(page: PageContext) -> Review:
     proposal, change = proposal_of(page), _change(page)
-    shown = page.read(PREVIEW_PSBT, **_request(page, proposal), fee_rate=fee_rate(page))
+    shown = page.read(wire.PREVIEW_PSBT, **_request(page, proposal), fee_rate=fee_rate(page))
     vault = vault_by_id(page, proposal.vault_id)
     return MoneyReview(
         change.title,
         (("Rate", f"{proposal.fee_rate} sat/vB before, {shown.fee_rate} sat/vB now"),),
         change.action,
-        money=money_of(shown.psbt_base64, vault, labels_of(page, shown.recipients)),
+        money=money_of(page, shown.psbt_base64, vault),
         taken_from=vault.name,
         amounts=(
             ("Fee before", proposal.fee_sats),
@@ -246,7 +237,7 @@ def coins_and_payments(psbt_base64: str) -> list[Any]:
 
 def propose_change(page: PageContext) -> Response:
     made = page.act(
-        CREATE_PSBT,
+        wire.CREATE_PSBT,
         check=lambda made: require_as_shown(page, *coins_and_payments(made.psbt_base64)),
         **_request(page, proposal_of(page)),
         fee_rate=fee_rate(page),
@@ -280,7 +271,7 @@ def _signatures_are_out(page: PageContext) -> str:
     )
 
 
-def _after_ending(ended: CancelPsbtResponse) -> str:
+def _after_ending(ended: wire.CancelPsbtResponse) -> str:
     if ended.coins_kept:
         return "It is cancelled. Signatures of it are out: take its coins back, or free them."
     return f"It is cancelled. {ended.detail}"
@@ -290,13 +281,12 @@ def _after_ending(ended: CancelPsbtResponse) -> str:
 
 
 proofs = template_view(
-    "proofs/list.html", proofs=lambda page: page.read_page(PSBT, tx_type="proof", order="newest", limit=PAGE)
+    "proofs/list.html", proofs=lambda page: page.read_page(wire.PSBT, tx_type="proof", order="newest")
 )
 
 
 def proof_form(page: PageContext) -> Response:
-    if not page.workspace.may(*PROPOSERS):
-        raise PermissionDenied("Only those who manage the workspace ask for proofs.")
+    page.workspace.require(PROPOSER)
     vaults = [(each.id, each.marked_name) for each in vaults_to_choose(page, "vault_id")]
     return page.render("proofs/new.html", vaults=vaults, longest=MAX_MESSAGE)
 
@@ -314,7 +304,7 @@ _PROOFS = f"{_HERE}/proofs"
 ROWS = (
     *live(
         f"{_HERE}/proposals", f"{_HERE}/parts/proposals", ("proposals/list.html", "proposals/listed.html"),
-        _listed, around=lambda _page: {"statuses": [(each.value, each) for each in ProposalStatus]},
+        _listed, around=lambda page: {"members": members_by_id(page)},
     ),
     *live(
         _ONE, f"{_HERE}/parts/proposals/{{psbt_id}}", ("proposals/proposal.html", "proposals/standing.html"),
@@ -323,16 +313,16 @@ ROWS = (
     *(
         Row(
             "POST", f"{_ONE}/{kind}", propose_change, again=change_page, review=review_change,
-            has_page=True, acts=(CREATE_PSBT,),
+            has_page=True, acts=(wire.CREATE_PSBT,),
         )
         for kind in CHANGES
     ),
     form(
-        f"{_ONE}/cancel", CANCEL_PSBT, cancel_page, _after_ending, asks="Cancel it",
+        f"{_ONE}/cancel", wire.CANCEL_PSBT, cancel_page, _after_ending, asks="Cancel it",
         beside=_what_it_pays, warns=_signatures_are_out, optional=("reason",), has_page=True,
     ),
     form(
-        f"{_ONE}/release", CANCEL_PSBT, release_page, _after_ending,
+        f"{_ONE}/release", wire.CANCEL_PSBT, release_page, _after_ending,
         given=lambda _page: {"release_coins": True}, has_page=True,
     ),
     Row("GET", _PROOFS, proofs),

@@ -8,51 +8,35 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Any, get_args
 
 from starlette.responses import Response
 
-from custody.common.change_words import PERMISSION_WORDS
 from custody.common.pages.figures import address
-from custody.common.recipients import reads_as_address, typed_address
-from custody.common.text import name_key, plain
-from custody.schemas.call import PermissionName
+from custody.common.recipients import look_alike_words, reads_as_address, typed_address
+from custody.common.text import SHORT_ID, name_key, plain
+from custody.schemas import proposals as wire
 from custody.schemas.common import Priority
 from custody.schemas.history import VAULT_COINS, CoinState
 from custody.schemas.keys import SIGNING_PROFILE_ADDRESS, SigningProfileAddress
 from custody.schemas.limits import MY_LIMITS
-from custody.schemas.proposals import (
-    CREATE_PSBT,
-    MAX_COINS,
-    MAX_RECIPIENTS,
-    PREVIEW_PSBT,
-    PsbtPreview,
-    TxType,
-)
 from custody.schemas.sending import FORWARD_TO_VAULT, MAX_SEND, PREVIEW_FORWARD
 from custody.schemas.vaults import VAULT_CONTROLS, Vault, VaultName
 from custody.server.console.addresses import entries_of
 from custody.server.console.context import PageContext, number_of
 from custody.server.console.limits import left_of, left_words
 from custody.server.console.money import MoneyReview, money_of
-from custody.server.console.proposals import PROPOSERS, labels_of
+from custody.server.console.proposals import PROPOSER
 from custody.server.console.rendering import sats_of
 from custody.server.console.reviews import Review, require_as_shown, review_page, shown_mark
 from custody.server.console.table import Row, form
 from custody.server.console.typed import btc, fee_rate
 from custody.server.console.vaults import names_of, vault_by_id, vaults_to_choose
-from custody.server.errors import (
-    CustodyError,
-    Invalid,
-    NotFound,
-    PermissionDenied,
-    StateConflict,
-)
+from custody.server.errors import CustodyError, Invalid, NotFound, StateConflict
 from custody.server.proposals.payments import parse_op_return, parse_recipient
 from custody.server.proposals.propose import newest_same
 from multisig import Network
 
-MORE_ROWS: Final = 3
 _GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
 
 
@@ -69,10 +53,7 @@ class RecipientRow:
 
 def form_page(page: PageContext) -> Response:
     """With what was typed, where the form comes back."""
-    if not page.workspace.may(*PROPOSERS):
-        raise PermissionDenied(
-            f"Your role lacks the permission: {PERMISSION_WORDS[PermissionName.MANAGE_WORKSPACE]}."
-        )
+    page.workspace.require(PROPOSER)
     wanted = page.form.one("wallet") or page.query("vault")
     vaults = vaults_to_choose(page, "wallet")
     chosen = vault_by_id(page, wanted) if wanted else _first_shown(page, vaults)
@@ -81,7 +62,7 @@ def form_page(page: PageContext) -> Response:
         vaults=vaults,
         vault=chosen,
         rows=_rows(page),
-        most_recipients=MAX_RECIPIENTS,
+        most_recipients=wire.MAX_RECIPIENTS,
         **({} if chosen is None else _funds(page, chosen)),
     )
 
@@ -96,8 +77,8 @@ def _first_shown(page: PageContext, vaults: Sequence[VaultName]) -> Vault | None
 
 def _rows(page: PageContext) -> Sequence[RecipientRow]:
     rows = typed_rows(page)
-    more = MORE_ROWS if page.form.one("back") == "more" else 0
-    return (*rows, *[RecipientRow()] * max(more, 0 if rows else 1))[:MAX_RECIPIENTS]
+    more = 3 if page.form.one("back") == "more" else 0
+    return (*rows, *[RecipientRow()] * max(more, 0 if rows else 1))[: wire.MAX_RECIPIENTS]
 
 
 def typed_rows(page: PageContext) -> list[RecipientRow]:
@@ -117,7 +98,7 @@ def _funds(page: PageContext, vault: Vault) -> dict[str, Any]:
         context["limits"] = _limits(page, vault)
         funds = page.read(MAX_SEND, wallet_id=vault.id, recipients=[vault.receive_address])
         if chooses:
-            asked_for = {"vault_id": vault.id, "state": CoinState.SPENDABLE, "limit": MAX_COINS}
+            asked_for = {"vault_id": vault.id, "state": CoinState.SPENDABLE, "limit": wire.MAX_COINS}
             context["coins"] = page.read(VAULT_COINS, **asked_for).coins
     except CustodyError as error:
         return context | {"why_not": error.detail}
@@ -183,13 +164,15 @@ def _sats(page: PageContext, number: int, row: RecipientRow, recipient: str) -> 
         network = Network(vault_by_id(page, page.form.one("wallet")).chain)
         return parse_recipient(recipient, network, f"/recipients/{number}").amount
     text = row.amount.replace(" ", "").replace("\N{NARROW NO-BREAK SPACE}", "")
-    if page.form.one("unit") == "sats":
-        # As the console writes it: 25,000.
-        text = text.replace(",", "") if _GROUPED.fullmatch(text) else text
-        if not (text.isascii() and text.isdigit()) or len(text) > 16:
-            raise Invalid.at(pointer, "In sats an amount is a whole number, such as 25000.")
-        return int(text)
-    return btc(text, pointer)
+    in_sats = page.form.one("unit") == "sats"
+    # As the console writes it: 25,000.
+    plain_text = text.replace(",", "") if _GROUPED.fullmatch(text) else text
+    if in_sats and not (plain_text.isascii() and plain_text.isdigit() and len(plain_text) <= 16):
+        raise Invalid.at(pointer, "In sats an amount is a whole number, such as 25000.")
+    sats = int(plain_text) if in_sats else btc(text, pointer)
+    if not sats:
+        raise Invalid.at(pointer, "Type an amount of more than 0.")
+    return sats
 
 
 def _rate(page: PageContext) -> dict[str, str]:
@@ -220,13 +203,6 @@ def _everything(page: PageContext, body: Mapping[str, Any], amounts: Sequence[in
     return {"amounts_sats": [maximum.amount_sats]}
 
 
-PAYS_TWICE = (
-    "A proposal that waits for signatures pays the same. Look at the list of proposals first: if you go on, "
-    "it is paid twice."
-)
-FEE_IS_MORE = "The fee is more than what is paid."
-
-
 # --- the review, and making it ------------------------------------------------------------------------------
 
 
@@ -234,19 +210,18 @@ def review(page: PageContext) -> Review:
     """What the form would propose now. Raises what proposing it would, at its field."""
     vault = vault_by_id(page, page.form.one("wallet"))
     with_fields = psbt_request(page)
-    shown = page.read(PREVIEW_PSBT, **with_fields)
+    shown = page.read(wire.PREVIEW_PSBT, **with_fields)
     pinned = [("shown_coin", coin) for coin in shown.coins]
     amounts = "" if with_fields["amounts_sats"] is None else str(with_fields["amounts_sats"][0])
     pinned += [("shown_rate", shown.asked_fee_rate), ("shown_most", amounts)]
     pinned += [("shown_address", address) for address in shown.recipients]
     pinned += [("shown_sats", str(sats)) for sats in shown.amounts_sats]
-    pinned.append(("shown_same", shown.same_as or ""))
-    pinned.append(shown_mark(*_reviewed(with_fields)))
+    pinned += [("shown_same", shown.same_as or ""), shown_mark(*_reviewed(with_fields))]
     return MoneyReview(
         "Review the payment",
         (("Description", with_fields["description"] or "none"), ("Approvals", _approvals(page, vault))),
         "Propose it",
-        money=money_of(shown.psbt_base64, vault, labels_of(page, shown.recipients)),
+        money=money_of(page, shown.psbt_base64, vault),
         taken_from=vault.name,
         amounts=(("Leaves the vault, fee included", shown.movement_sats),),
         left=left_of(page, shown, vault),
@@ -255,10 +230,13 @@ def review(page: PageContext) -> Review:
     )
 
 
-def _warning(shown: PsbtPreview) -> str:
-    warnings = [] if shown.same_as is None else [PAYS_TWICE]
+def _warning(shown: wire.PsbtPreview) -> str:
+    warnings = look_alike_words(shown.recipients, shown.resembles)
+    if shown.same_as is not None:
+        same = f"The proposal {shown.same_as[:SHORT_ID]} of this vault pays the same, or has paid it. "
+        warnings.insert(0, same + "Look at the list of proposals first: if you go on, it is paid twice.")
     if 0 < sum(shown.amounts_sats) < shown.fee_sats:
-        warnings.append(FEE_IS_MORE)
+        warnings.append("The fee is more than what is paid.")
     return " ".join(warnings)
 
 
@@ -269,11 +247,13 @@ def _approvals(page: PageContext, vault: Vault) -> str:
         for each in vault.signers
         if each.may_approve is not False and each.key_state in (None, "active")
     }
-    if not page.read(VAULT_CONTROLS, vault_id=vault.id).maker_may_approve:
+    controls = page.read(VAULT_CONTROLS, vault_id=vault.id)
+    if not controls.maker_may_approve:
         signers.pop(str(page.user.uuid), None)
     if len(signers) < vault.m:
         return f"{vault.m} are needed, and only these may approve: {', '.join(signers.values()) or 'no one'}"
-    return f"{vault.m} of {', '.join(signers.values())}"
+    named = "".join(f"; one has to come from {each.words}" for each in controls.named_approvers)
+    return f"{vault.m} of {', '.join(signers.values())}{named}"
 
 
 def _reviewed(body: Mapping[str, Any]) -> list[Any]:
@@ -285,9 +265,10 @@ def _pays_twice(page: PageContext, op_return: str | None) -> bool:
     """Whether another proposal than the review showed pays the same by now."""
     form, data = page.form, None if op_return is None else parse_op_return(op_return)
     sats = [number for text in form.every("shown_sats") if (number := number_of(text)) is not None]
-    addresses = list(form.every("shown_address"))
     with page.reading() as ctx:
-        same = newest_same(ctx, form.one("wallet"), zip(addresses, sats, strict=False), data)
+        same = newest_same(
+            ctx, form.one("wallet"), zip(form.every("shown_address"), sats, strict=False), data
+        )
     return same not in (None, form.one("shown_same"))
 
 
@@ -297,10 +278,10 @@ def make(page: PageContext) -> Response:
     require_as_shown(page, *_reviewed(body))
     del body["priority" if "priority" in body else "fee_rate"]
     pinned = {"coins": list(form.every("shown_coin")), "fee_rate": form.one("shown_rate")}
-    if _pays_twice(page, body["op_return"]) and not page.is_repeated(CREATE_PSBT, {**body, **pinned}):
+    if _pays_twice(page, body["op_return"]) and not page.is_repeated(wire.CREATE_PSBT, {**body, **pinned}):
         return review_page(page, review(page))
     try:
-        made = page.act(CREATE_PSBT, **{**body, **pinned})
+        made = page.act(wire.CREATE_PSBT, **{**body, **pinned})
     except CustodyError as error:
         if not any(fault.pointer.startswith("/coins") for fault in error.faults):
             raise
@@ -318,8 +299,7 @@ def make(page: PageContext) -> Response:
 
 
 def forward_page(page: PageContext) -> Response:
-    if not page.workspace.may("PAYMENT_INIT"):
-        raise PermissionDenied("Your role here does not forward own money.")
+    page.workspace.require("PAYMENT_INIT")
     profile, why_not = None, ""
     try:
         profile = _profile(page)
@@ -365,7 +345,7 @@ def review_forward(page: PageContext) -> Review:
         (("From your own address", address(body["wallet_address"])),),
         "Propose it",
         "You alone sign it, on your own machine.",
-        money=money_of(shown.psbt_base64, vault, {}, TxType.FORWARD),
+        money=money_of(page, shown.psbt_base64, vault, wire.TxType.FORWARD),
         taken_from="your own address",
         amounts=(
             (f"Into {vault.name}", shown.amounts_sats[0]),
@@ -379,7 +359,7 @@ def review_forward(page: PageContext) -> Review:
 _NEW = "/w/{workspace_id:int}/proposals/new"
 _FORWARD = "/w/{workspace_id:int}/proposals/forward"
 ROWS = (
-    Row("POST", _NEW, make, again=form_page, has_page=True, review=review, acts=(CREATE_PSBT,)),
+    Row("POST", _NEW, make, again=form_page, has_page=True, review=review, acts=(wire.CREATE_PSBT,)),
     form(
         _FORWARD, FORWARD_TO_VAULT, forward_page, "It is proposed. Sign it on your own machine.",
         to="proposals/{0.psbt_id}", review=review_forward,

@@ -43,12 +43,13 @@ class Review:
 @dataclass(frozen=True)
 class StepUpPrompt:
     """``method``: what has to be given. ``token``: which challenge a code answers; empty for a password.
-    ``passkey``: what a browser may sign in the place of a code, as JSON.
+    ``passkey`` and ``time``: as `challenges.beside_code` has them.
     """
 
     method: str
     token: str = field(default="", repr=False)
     passkey: str = ""
+    time: str = ""
 
 
 def shown_mark(*shown: object) -> tuple[str, str]:
@@ -162,4 +163,4 @@ def _step_up_prompt(page: PageContext) -> StepUpPrompt:
             return StepUpPrompt("password")
         method, token = awaited.method, awaited.token_2fa
     with page.reading() as ctx:
-        return StepUpPrompt(method, token, challenges.passkey_request(ctx, token, session_id))
+        return StepUpPrompt(method, token, *challenges.beside_code(ctx, token, session_id))

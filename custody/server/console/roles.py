@@ -5,18 +5,10 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.common.change_words import PERMISSION_WORDS
 from custody.common.text import count
-from custody.schemas.call import PermissionName
+from custody.schemas import roles as wire
+from custody.schemas.call import PERMISSION_WORDS, PermissionName
 from custody.schemas.limits import UPDATE_ROLE_POLICIES
-from custody.schemas.roles import (
-    ADD_PERMISSION_TO_ROLE,
-    CREATE_ROLE,
-    DELETE_ROLE,
-    REMOVE_PERMISSION_FROM_ROLE,
-    ROLES,
-    UPDATE_ROLE,
-)
 from custody.server.console.context import PageContext
 from custody.server.console.limits import role_limit
 from custody.server.console.reviews import in_force_mark
@@ -37,9 +29,15 @@ _P = PermissionName
 READY_ROLES = (
     ReadyRole(
         "Treasurer",
-        "Proposes payments, makes vaults and sets their limits, keeps the address book",
+        "Proposes payments up to its limit, keeps the address book. It may manage vaults, too: the rule of "
+        "the second person has another member confirm that",
         frozenset({_P.MANAGE_WORKSPACE, _P.PAYMENT_INIT, _P.VIEW_BALANCES}),
         limit="",
+    ),
+    ReadyRole(
+        "Vault manager",
+        "Makes vaults, sets their limits, invites members. Proposes no payment: its limit is 0",
+        frozenset({_P.MANAGE_WORKSPACE, _P.MANAGE_USERS, _P.VIEW_BALANCES}),
     ),
     ReadyRole(
         "Approver",
@@ -55,8 +53,8 @@ READY_ROLES = (
 _EMPTY = ReadyRole("", "", frozenset(), limit="")
 
 
-roles = template_view("roles/roles.html", roles=ROLES)
-_role = entry_of(ROLES, "role_id", "There is no such role in this workspace.")
+roles = template_view("roles/roles.html", roles=wire.ROLES)
+_role = entry_of(wire.ROLES, "role_id", "There is no such role in this workspace.")
 
 
 def new_role_page(page: PageContext) -> Response:
@@ -86,18 +84,18 @@ _ONE = _HERE + "/{role_id:int}"
 ROWS = (
     Row("GET", _HERE, roles),
     form(
-        _HERE + "/new", CREATE_ROLE, new_role_page, "The role is made.", asks="Make the role",
+        _HERE + "/new", wire.CREATE_ROLE, new_role_page, "The role is made.", asks="Make the role",
         given=lambda page: role_limit(page, "transaction_limit"), has_page=True,
     ),
     Row("GET", _ONE, role_page),
-    form(_ONE + "/name", UPDATE_ROLE, role_page, "The name is changed.", asks="Change the name"),
-    form(_ONE + "/delete", DELETE_ROLE, role_page, "The role is deleted.", to="roles", asks="Delete"),
+    form(_ONE + "/name", wire.UPDATE_ROLE, role_page, "The name is changed.", asks="Change the name"),
+    form(_ONE + "/delete", wire.DELETE_ROLE, role_page, "The role is deleted.", to="roles", asks="Delete"),
     form(
-        _ONE + "/add", ADD_PERMISSION_TO_ROLE, role_page, "The permission is added.", asks="Add it",
+        _ONE + "/add", wire.ADD_PERMISSION_TO_ROLE, role_page, "The permission is added.", asks="Add it",
         warns=_holders,
     ),
     form(
-        _ONE + "/take", REMOVE_PERMISSION_FROM_ROLE, role_page, "The permission is taken away.",
+        _ONE + "/take", wire.REMOVE_PERMISSION_FROM_ROLE, role_page, "The permission is taken away.",
         asks="Take it away", warns=_holders,
     ),
     form(

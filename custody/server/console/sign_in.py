@@ -9,15 +9,7 @@ from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
-from custody.schemas.auth import (
-    LOGIN,
-    LOGOUT,
-    OTP_VALIDATE,
-    REQUEST_PASSWORD_RESET,
-    RESET_PASSWORD,
-    LoginResponse,
-    RegisterRequest,
-)
+from custody.schemas import auth as wire
 from custody.schemas.identity_providers import (
     IDENTITY_LINKS,
     IDENTITY_PROVIDER,
@@ -37,7 +29,7 @@ from custody.server.people.invitations import invited_address
 from custody.server.rules.credentials import IDENTITY_FLOW_LIFETIME
 from custody.server.sign_in import identity_providers
 from custody.server.sign_in.accounts import register_account
-from custody.server.sign_in.challenges import CodeAwaited, passkey_request
+from custody.server.sign_in.challenges import CodeAwaited, beside_code
 from custody.server.sign_in.identity_providers import (
     ProviderCallback,
     ProviderRedirect,
@@ -92,7 +84,9 @@ def _invited(page: PageContext) -> str | None:
 def sign_in(page: PageContext, email: str = "") -> Response:
     """``email``: where the form has none."""
     form = page.form
-    answer = page.act(LOGIN, email=email or form.one("email"), password=form.one("password"), device=DEVICE)
+    answer = page.act(
+        wire.LOGIN, email=email or form.one("email"), password=form.one("password"), device=DEVICE
+    )
     if answer.requires_2fa:
         return code_page(page, CodeAwaited(answer.token_2fa, answer.two_factor_method or "email"))
     return _signed_in(page, answer)
@@ -105,13 +99,14 @@ def code_page(page: PageContext, awaited: CodeAwaited | None = None) -> Response
     form = page.form
     token = form.one("token") if awaited is None else awaited.token_2fa
     with page.reading() as ctx:
-        passkey = passkey_request(ctx, token)
+        passkey, time = beside_code(ctx, token)
     return page.render(
         "code.html",
         target=target_of(page),
         method=form.one("method") if awaited is None else awaited.method,
         token=token,
         passkey=passkey,
+        time=time,
         is_another=awaited is not None and form.ticked("another_code"),
         is_over=isinstance(page.problem, SignInOver),
     )
@@ -125,16 +120,16 @@ def code(page: PageContext) -> Response:
     if assertion := form.one("assertion"):
         page.admit()
         return _signed_in(page, page.make_in_parts(finish_sign_in(token, Assertion(assertion))))
-    return _signed_in(page, page.act(OTP_VALIDATE, token_2fa=token, otp=form.one("otp")))
+    return _signed_in(page, page.act(wire.OTP_VALIDATE, token_2fa=token, otp=form.one("otp")))
 
 
-def _signed_in(page: PageContext, answer: LoginResponse) -> Response:
+def _signed_in(page: PageContext, answer: wire.LoginResponse) -> Response:
     page.held = session.BrowserSession(answer.token, answer.sid, answer.refresh_token)
     return page.redirect(target_of(page))
 
 
 def sign_out(page: PageContext) -> Response:
-    page.act(LOGOUT)
+    page.act(wire.LOGOUT)
     page.held = None
     response = page.redirect(SIGN_IN, "You are signed out.")
     set_cookie(page.request, response, "session")
@@ -148,7 +143,7 @@ def register(page: PageContext) -> Response:
     invited = _invited(page)
     email = form.one("email") if invited is None else invited
     taken = shaped(
-        RegisterRequest,
+        wire.RegisterRequest,
         email=email,
         password=form.one("password"),
         first_name=form.one("first_name") or None,
@@ -285,17 +280,17 @@ _PROVIDER = "/w/{workspace_id:int}/identity"
 
 
 ROWS = (
-    Row("POST", "/sign-in", sign_in, again=sign_in_page, has_page=True, is_open=True, acts=(LOGIN,)),
-    Row("POST", "/sign-in/code", code, again=code_page, is_open=True, acts=(OTP_VALIDATE,)),
-    Row("POST", "/sign-out", sign_out, acts=(LOGOUT,)),
-    Row("POST", "/register", register, again=register_page, has_page=True, is_open=True, acts=(LOGIN,)),
+    Row("POST", "/sign-in", sign_in, again=sign_in_page, has_page=True, is_open=True, acts=(wire.LOGIN,)),
+    Row("POST", "/sign-in/code", code, again=code_page, is_open=True, acts=(wire.OTP_VALIDATE,)),
+    Row("POST", "/sign-out", sign_out, acts=(wire.LOGOUT,)),
+    Row("POST", "/register", register, again=register_page, has_page=True, is_open=True, acts=(wire.LOGIN,)),
     form(
-        "/forgotten-password", REQUEST_PASSWORD_RESET, forgotten_page,
+        "/forgotten-password", wire.REQUEST_PASSWORD_RESET, forgotten_page,
         "If this address has an account, a mail with a token is on its way.", to="/console/reset-password",
         is_open=True, has_page=True,
     ),
     form(
-        "/reset-password", RESET_PASSWORD, reset_page,
+        "/reset-password", wire.RESET_PASSWORD, reset_page,
         "Your password is changed, and every session has ended. Sign in with the new one.", to=SIGN_IN,
         is_open=True, given=_new_password, has_page=True,
     ),

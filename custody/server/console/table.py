@@ -24,31 +24,11 @@ from custody.common.pages.serving import HEADERS
 from custody.schemas.call import Answer, Call, Item
 from custody.schemas.common import Unreadable
 from custody.schemas.errors import ErrorCode
-from custody.server.console import session
+from custody.server import errors
+from custody.server.console import reviews, session
 from custody.server.console.context import MAX_DIGITS, PageContext, WaitsForSecondPerson
-from custody.server.console.reviews import (
-    Facts,
-    Review,
-    page_before,
-    require_as_shown,
-    require_in_force,
-    review_page,
-    shown_mark,
-)
-from custody.server.errors import (
-    CustodyError,
-    IdempotencyInProgress,
-    Invalid,
-    NoRoleOpens,
-    NotFound,
-    SecondPersonNeeded,
-    StateConflict,
-    TokenExpired,
-    TooMuch,
-    Unauthenticated,
-    fault,
-)
 from custody.server.web.http import services_of, set_cookie
+from custody.server.web.problems import trace_id_of
 
 SIGN_IN: Final = "/console/sign-in"
 # A payment of a hundred recipients, each with an address and an amount.
@@ -82,7 +62,7 @@ class Row:
     path: str
     view: View
     again: View | None = None
-    review: Callable[[PageContext], Review] | None = None
+    review: Callable[[PageContext], reviews.Review] | None = None
     steps_up: bool = False
     is_open: bool = False
     has_file: bool = False
@@ -104,10 +84,10 @@ def form(
     to: str = "",
     asks: str = "",
     warns: str | Callable[[PageContext], str] = "",
-    beside: Callable[[PageContext], Facts] = lambda _page: (),
-    bound: Callable[[PageContext], Facts] | None = None,
+    beside: Callable[[PageContext], reviews.Facts] = lambda _page: (),
+    bound: Callable[[PageContext], reviews.Facts] | None = None,
     in_force: Callable[[PageContext], Mapping[str, Any] | None] | None = None,
-    review: Callable[[PageContext], Review] | None = None,
+    review: Callable[[PageContext], reviews.Review] | None = None,
     steps_up: bool = False,
     is_open: bool = False,
     has_page: bool = False,
@@ -133,24 +113,24 @@ def form(
         left_empty = {name: page.form.one(name).strip() or None for name in optional}
         return page.typed(call, **left_empty, **given(page))
 
-    def reviewed(page: PageContext) -> Review:
+    def reviewed(page: PageContext) -> reviews.Review:
         wanted = typed(page)
         # First of all, whether it can be read: a refusal for something else pins nothing anew.
         change = page.as_change(call, wanted)
-        pinned = () if in_force is None else (require_in_force(page, in_force(page), wanted),)
+        pinned = () if in_force is None else (reviews.require_in_force(page, in_force(page), wanted),)
         still = None if bound is None else bound(page)
         if still is not None:
-            pinned = (shown_mark(still),)
+            pinned = (reviews.shown_mark(still),)
         facts = (*facts_of(change), *beside(page), *(still or ()))
         warning = warns if isinstance(warns, str) else warns(page)
-        return Review(question_of(call), facts, asks, warning, pinned=pinned)
+        return reviews.Review(question_of(call), facts, asks, warning, pinned=pinned)
 
     def view(page: PageContext) -> Response:
         wanted = typed(page)
         if in_force is not None:
-            require_in_force(page, in_force(page), wanted)
+            reviews.require_in_force(page, in_force(page), wanted)
         if bound is not None and not page.is_repeated(call, wanted):
-            require_as_shown(page, bound(page))
+            reviews.require_as_shown(page, bound(page))
         answer = page.act(call, **wanted)
         if shows and getattr(answer, "secret", None) is not None:
             return page.render(shows, shown=answer)
@@ -250,7 +230,7 @@ async def _form(row: Row, request: Request) -> Fields:
     try:
         return read(kind, body, MAX_FIELDS)
     except ValueError:
-        raise Invalid(f"The console takes its own forms alone ({FORM}).") from None
+        raise errors.Invalid(f"The console takes its own forms alone ({FORM}).") from None
 
 
 def _require_storable(request: Request, form: Fields) -> None:
@@ -258,7 +238,7 @@ def _require_storable(request: Request, form: Fields) -> None:
     query = (text for _, text in request.query_params.multi_items())
     sent = chain.from_iterable(form.values.values())
     if any("\0" in text for text in chain((request.scope["path"],), query, sent)):
-        raise Invalid("A text holds U+0000, which is no character of any. Type it again.")
+        raise errors.Invalid("A text holds U+0000, which is no character of any. Type it again.")
 
 
 def _respond(row: Row, request: Request, form: Fields) -> Response:
@@ -267,10 +247,10 @@ def _respond(row: Row, request: Request, form: Fields) -> Response:
     try:
         _let_in(row, page)
         response = _answer(row, page)
-    except (Unauthenticated, TokenExpired):
+    except (errors.Unauthenticated, errors.TokenExpired):
         page.held = None
         response = _to_sign_in(request)
-    except CustodyError as error:
+    except errors.CustodyError as error:
         response = problem_page(page, error)
     finally:
         page.snapshot.close()
@@ -289,11 +269,13 @@ def _let_in(row: Row, page: PageContext) -> None:
     if row.is_open:
         return
     if page.held is None:
-        raise Unauthenticated("Sign in first.")
+        raise errors.Unauthenticated("Sign in first.")
     page.maybe_caller, page.held = session.authenticate(page.services, page.request, page.held, page.snapshot)
     is_of_all = not row.path.startswith("/w/{workspace_id:int}/") and row.path not in {"/", "/sign-out"}
     if page.caller.bound_to is not None and is_of_all:
-        raise NoRoleOpens("Sign in with your own password for this, not through the identity provider.")
+        raise errors.NoRoleOpens(
+            "Sign in with your own password for this, not through the identity provider."
+        )
 
 
 def _answer(row: Row, page: PageContext) -> Response:
@@ -305,38 +287,38 @@ def _answer(row: Row, page: PageContext) -> Response:
         if page.form.ticked("back") and row.again is not None:
             return row.again(page)
         steps_up = row.steps_up or any(call.second_person for call in row.acts)
-        between = page_before(page, row.review, steps_up=steps_up)
+        between = reviews.page_before(page, row.review, steps_up=steps_up)
         return row.view(page) if between is None else between
     except WaitsForSecondPerson:
         return page.redirect(
             f"{page.workspace.path}/changes", "It waits for a second person. Nothing is changed yet."
         )
-    except CustodyError as error:
-        if isinstance(error, SecondPersonNeeded) and row.review is not None:
+    except errors.CustodyError as error:
+        if isinstance(error, errors.SecondPersonNeeded) and row.review is not None:
             page.problem = error
-            return review_page(page, row.review(page))
-        if isinstance(error, IdempotencyInProgress):
+            return reviews.review_page(page, row.review(page))
+        if isinstance(error, errors.IdempotencyInProgress):
             # Not the form again: its key would be another one, and what is under way would be made twice.
-            raise StateConflict(
+            raise errors.StateConflict(
                 "This form was sent a moment ago, and what it asks for is being done.",
                 hint="See what came of it before you send anything again.",
             ) from error
-        is_over = isinstance(error, Unauthenticated | TokenExpired) and not row.is_open
+        is_over = isinstance(error, errors.Unauthenticated | errors.TokenExpired) and not row.is_open
         if row.again is None or is_over:
             raise
         if not error.faults and (pointer := _BESIDE.get(error.code)) is not None:
-            error.faults = (fault(pointer, error.detail),)
+            error.faults = (errors.fault(pointer, error.detail),)
         page.problem = error
         return row.again(page)
 
 
-def problem_page(page: PageContext, error: CustodyError) -> Response:
+def problem_page(page: PageContext, error: errors.CustodyError) -> Response:
     """An error where no form is to be shown again: a page of its own."""
     page.problem = error
     if page.maybe_caller is not None:
         try:
             return page.render("problem.html")
-        except CustodyError:
+        except errors.CustodyError:
             # Of a workspace that the person is not in: the frame would ask for it.
             page.maybe_caller = None
     return page.render("problem_bare.html")
@@ -363,10 +345,19 @@ def _to_sign_in(request: Request) -> Response:
 
 async def on_error(request: Request, error: Exception) -> Response:
     """Before a row's own leading began: no row has this path, or not this method; or more was sent than the
-    platform reads.
+    platform reads. And what nobody foresaw, which the application around this one writes into its log.
     """
-    refusal = error if isinstance(error, CustodyError) else NotFound("There is no such page.")
+    refusal = error if isinstance(error, errors.CustodyError) else errors.NotFound("There is no such page.")
     if isinstance(error, HTTPException) and error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        refusal = TooMuch("This is more than the console reads at once (128 kB). Send a long list in parts.")
+        refusal = errors.TooMuch(
+            "This is more than the console reads at once (128 kB). Send a long list in parts."
+        )
+    if not isinstance(error, errors.CustodyError | HTTPException):
+        hint = (
+            "What you did last may be done: look before you do it again. Quote this number to the operator: "
+        )
+        refusal = errors.Failed(
+            "The platform failed by a fault of its own.", hint=hint + trace_id_of(request)
+        )
     page = PageContext(request, services_of(request))
     return await anyio.to_thread.run_sync(problem_page, page, refusal)

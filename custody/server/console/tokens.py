@@ -11,22 +11,8 @@ from custody.common.pages.figures import address
 from custody.common.pages.figures import amount as sats_amount
 from custody.common.recipients import typed_address
 from custody.common.text import count
+from custody.schemas import asset_tokens as wire
 from custody.schemas.address_book import WhitelistAddress
-from custody.schemas.asset_tokens import (
-    CALL_CONTRACT,
-    CONTRACT,
-    CONTRACT_CALLS,
-    CONTRACTS,
-    CREATE_TOKEN,
-    PREVIEW_CALL,
-    RESUBMIT_CONTRACT_CALL,
-    WORKSPACE_CONTRACTS,
-    WORKSPACE_WHITELIST,
-    CallStatus,
-    Contract,
-    ContractStatus,
-    ResubmitCallResponse,
-)
 from custody.schemas.vaults import Vault, VaultName
 from custody.server.console.addresses import entries_of
 from custody.server.console.context import PageContext
@@ -38,7 +24,6 @@ from custody.server.console.vaults import CHAIN_SECONDS, holdings, vault_by_id, 
 from custody.server.errors import Invalid, NotFound
 from multisig.tokens import MAX_DECIMALS, MAX_TOKEN_AMOUNT, Function
 
-PAGE = 25
 # Whitelisted addresses on the token's page.
 FIRST_LISTED = 100
 # The permission to make and to call tokens.
@@ -47,8 +32,8 @@ MANAGER = "MANAGE_WORKSPACE"
 
 def tokens(page: PageContext) -> Response:
     vault_id = page.query("vault")
-    call, of = (CONTRACTS, {"vault_id": vault_id}) if vault_id else (WORKSPACE_CONTRACTS, {})
-    shown = page.read_page(call, limit=PAGE, key="contract_uid", **of)
+    call, of = (wire.CONTRACTS, {"vault_id": vault_id}) if vault_id else (wire.WORKSPACE_CONTRACTS, {})
+    shown = page.read_page(call, key="contract_uid", **of)
     vaults = {each: vault_name(page, each) for each in {one.vault_id for one in shown}}
     held, trouble = holdings(page, vault_id) if vault_id else ([], "")
     return page.render(
@@ -58,9 +43,9 @@ def tokens(page: PageContext) -> Response:
     )  # fmt: skip
 
 
-def token_here(page: PageContext) -> Contract:
+def token_here(page: PageContext) -> wire.Contract:
     """The token of the path. Raises NotFound."""
-    return page.read(CONTRACT, contract_uid=page.path_param("contract_uid"))
+    return page.read(wire.CONTRACT, contract_uid=page.path_param("contract_uid"))
 
 
 def _standing(page: PageContext) -> dict[str, Any]:
@@ -76,26 +61,26 @@ def _standing(page: PageContext) -> dict[str, Any]:
         "whitelist": _whitelist(page, shown),
         "first_listed": FIRST_LISTED,
         "calls": page.read_page(
-            CONTRACT_CALLS, contract_uid=shown.contract_uid, order="newest", limit=PAGE, at="before"
+            wire.CONTRACT_CALLS, contract_uid=shown.contract_uid, order="newest", at="before"
         ),
         "functions": _possible(page, shown),
     }
 
 
-def _whitelist(page: PageContext, shown: Contract) -> Any:
+def _whitelist(page: PageContext, shown: wire.Contract) -> Any:
     """None where the person may not see it, or the token belongs to another workspace."""
     if not page.workspace.may("PAYMENT_INIT", MANAGER):
         return None
-    listed = page.read(WORKSPACE_WHITELIST, contract_uid=shown.contract_uid)
+    listed = page.read(wire.WORKSPACE_WHITELIST, contract_uid=shown.contract_uid)
     return listed.contracts[0] if listed.contracts else None
 
 
-def _possible(page: PageContext, shown: Contract) -> list[str]:
+def _possible(page: PageContext, shown: wire.Contract) -> list[str]:
     """The functions that the person may call and that have an effect in the token's state, as far as a page
     can say: the API checks each call.
     """
     state = shown.state
-    if shown.status is not ContractStatus.CONFIRMED or state is None:
+    if shown.status is not wire.ContractStatus.CONFIRMED or state is None:
         return []
     without_effect = {
         Function.INIT,
@@ -120,7 +105,7 @@ def _typed(page: PageContext, listed: list[WhitelistAddress]) -> dict[str, Any]:
     if decimals > MAX_DECIMALS:
         raise Invalid.at("/decimals_num", f"A token has at most {MAX_DECIMALS} decimals.")
     return page.typed(
-        CREATE_TOKEN,
+        wire.CREATE_TOKEN,
         network=page.workspace.entry.workspace_info.net,
         vault_id=form.one("vault_id"),
         token_name=form.one("token_name"),
@@ -200,8 +185,8 @@ def _confirmed(page: PageContext) -> dict[str, Any]:
     return _typed(page, listed)
 
 
-def _after_resubmit(call: ResubmitCallResponse) -> str:
-    if call.status is CallStatus.STALLED:
+def _after_resubmit(call: wire.ResubmitCallResponse) -> str:
+    if call.status is wire.CallStatus.STALLED:
         return "The network did not take it yet. The platform keeps trying."
     return "It is on its way."
 
@@ -255,7 +240,7 @@ call_page = template_view(
 )  # fmt: skip
 
 
-def _typed_call(page: PageContext, token: Contract) -> tuple[str, int | None]:
+def _typed_call(page: PageContext, token: wire.Contract) -> tuple[str, int | None]:
     """Its address and its amount in raw units; empty and None where it takes none. Raises Invalid."""
     function, form = _function(page), page.form
     raw = None
@@ -277,7 +262,7 @@ def review_call(page: PageContext) -> Review:
     token = token_here(page)
     function, (named, raw) = _function(page), _typed_call(page, token)
     vault = vault_by_id(page, page.form.one("wallet_id"))
-    shown = page.read(PREVIEW_CALL, **_call_body(page))
+    shown = page.read(wire.PREVIEW_CALL, **_call_body(page))
     amount = "" if raw is None else f"{token_units(raw, token.decimals)} {token.symbol} tokens"
     supply = f"{token_units(token.total_supply, token.decimals)} {token.symbol} tokens"
     sentence = _SENTENCES[function].format(amount=amount, address=address(named), supply=supply)
@@ -318,17 +303,17 @@ _LIVE = live(
 ROWS = (
     Row("GET", _TOKENS, tokens),
     form(
-        f"{_TOKENS}/new", CREATE_TOKEN, new_token,
+        f"{_TOKENS}/new", wire.CREATE_TOKEN, new_token,
         "The token is proposed. Its signers approve it on their devices.", to="tokens/{0.contract_uid}",
         review=review_token, given=_confirmed, has_page=True,
     ),
     *_LIVE,
     form(
-        f"{_TOKEN}/calls/{{call_uid:int}}/resubmit", RESUBMIT_CONTRACT_CALL, _LIVE[0].view, _after_resubmit,
-        to="tokens/{contract_uid}",
+        f"{_TOKEN}/calls/{{call_uid:int}}/resubmit", wire.RESUBMIT_CONTRACT_CALL, _LIVE[0].view,
+        _after_resubmit, to="tokens/{contract_uid}",
     ),
     form(
-        _CALL, CALL_CONTRACT, call_page, "It is proposed. Its signers approve it on their devices.",
+        _CALL, wire.CALL_CONTRACT, call_page, "It is proposed. Its signers approve it on their devices.",
         to="proposals/{0.psbt_id}", review=review_call, given=_call_body, has_page=True,
     ),
 )  # fmt: skip

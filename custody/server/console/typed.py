@@ -36,7 +36,16 @@ def query_sats(page: PageContext, name: str) -> int | None:
 
 def query_day(page: PageContext, name: str) -> datetime | None:
     """The beginning of the query's day in UTC; None where none is given. Raises Invalid."""
-    text = page.query(name).strip()
+    return _day(page.query(name), name)
+
+
+def form_day(page: PageContext, name: str) -> datetime | None:
+    """The same of a form's field."""
+    return _day(page.form.one(name), name)
+
+
+def _day(typed: str, name: str) -> datetime | None:
+    text = typed.strip()
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC) if text else None
     except ValueError:

@@ -4,17 +4,13 @@ from datetime import timedelta
 from typing import Any
 
 from custody.common.text import until
+from custody.schemas import vaults as wire
 from custody.schemas.call import PermissionName
 from custody.schemas.keys import REVOKE_KEY
 from custody.schemas.limits import UPDATE_VAULT
+from custody.schemas.roles import ROLES
 from custody.schemas.users import MEMBERS
-from custody.schemas.vaults import (
-    FREEZE_VAULT,
-    UNFREEZE_VAULT,
-    UPDATE_VAULT_CONTROLS,
-    VAULT_CONTROLS,
-    VaultControls,
-)
+from custody.schemas.webhooks import WEBHOOKS
 from custody.server.console.context import PageContext
 from custody.server.console.limits import vault_limit
 from custody.server.console.rendering import member_words, sats_of
@@ -23,11 +19,12 @@ from custody.server.console.table import form, template_view
 from custody.server.console.vaults import names_of, vault_here
 from custody.server.errors import NotFound, StateConflict
 from custody.server.rules.limits import Cycle, unused_of
+from custody.server.vaults.controls import CONTROLS
 from multisig import Sats, format_btc, parse_btc
 
 
-def _controls(page: PageContext) -> VaultControls:
-    return page.read(VAULT_CONTROLS, vault_id=page.path_param("vault_id"))
+def _controls(page: PageContext) -> wire.VaultControls:
+    return page.read(wire.VAULT_CONTROLS, vault_id=page.path_param("vault_id"))
 
 
 # A signer's signerd keeps what was refused while the vault was frozen, and submits it afterwards.
@@ -73,12 +70,31 @@ def _warning_of_limit(page: PageContext) -> str:
     return f"It applies from the next payment on.{ends} Waiting proposals stay."
 
 
-def _in_force(page: PageContext) -> dict[str, bool]:
-    return _controls(page).model_dump(include={"only_address_book", "maker_may_approve"})
+def _in_force(page: PageContext) -> dict[str, Any]:
+    """As the form sends it."""
+    now = _controls(page)
+    in_force = now.model_dump(include=set(CONTROLS)) | {
+        "approvers": [each.key for each in now.named_approvers]
+    }
+    return in_force | {"screening_webhook_id": now.screening_webhook_id or wire.NO_SCREENING}
+
+
+def _approvers(page: PageContext) -> list[tuple[str, str]]:
+    """Of whom an approval may be asked: each key, and its words."""
+    roles = [role for role in page.read(ROLES) if "PAYMENT_APPROVE" in {each.rule_name for each in role.perm}]
+    people = names_of(page, vault_here(page))
+    return [
+        *((f"role:{role.role_id}", f"The role {role.name}") for role in roles),
+        *((f"user:{user_id}", name) for user_id, name in people.items()),
+    ]
 
 
 controls = template_view(
-    "vaults/controls.html", vault=vault_here, controls=_controls,
+    "vaults/controls.html", vault=vault_here, controls=_in_force, approvers=_approvers,
+    now=_controls,
+    webhooks=lambda page: [
+        (wire.NO_SCREENING, "No program"), *((each.webhook_id, each.url) for each in page.read(WEBHOOKS))
+    ],
     in_force_mark=lambda page: in_force_mark(page, _in_force(page)),
 )  # fmt: skip
 
@@ -133,7 +149,7 @@ def review_unfreeze(page: PageContext) -> Review:
     )
 
 
-def _after_unfreeze(now: VaultControls) -> str:
+def _after_unfreeze(now: wire.VaultControls) -> str:
     if now.is_frozen:
         return "You asked to unfreeze it: another member has to agree within a day."
     return "The vault is no longer frozen."
@@ -167,18 +183,19 @@ ROWS = (
         warns=_warning_of_limit, beside=_used, in_force=_limit, given=vault_limit, has_page=True,
     ),
     form(
-        f"{_VAULT}/controls", UPDATE_VAULT_CONTROLS, controls, "The controls are changed.",
+        f"{_VAULT}/controls", wire.UPDATE_VAULT_CONTROLS, controls, "The controls are changed.",
         asks="Change the controls", in_force=_in_force,
-        warns="They apply to the next proposal, and to the next approval of those that wait.", has_page=True,
+        warns="They apply to the next proposal, and all but the screening to the next approval of those that "
+        "wait.", has_page=True,
     ),
     form(
-        f"{_VAULT}/freeze", FREEZE_VAULT, freeze_page, "The vault is frozen.", asks="Freeze it now",
+        f"{_VAULT}/freeze", wire.FREEZE_VAULT, freeze_page, "The vault is frozen.", asks="Freeze it now",
         optional=("reason",),
-        warns="At once nothing is proposed, approved or sent from it, until two members unfreeze it. What is "
-        "on the network stays there.", has_page=True,
+        warns="At once nothing is proposed, approved or sent from it. Two members unfreeze it, never one "
+        "alone. What is on the network stays there.", has_page=True,
     ),
     form(
-        f"{_VAULT}/unfreeze", UNFREEZE_VAULT, freeze_page, _after_unfreeze, review=review_unfreeze,
+        f"{_VAULT}/unfreeze", wire.UNFREEZE_VAULT, freeze_page, _after_unfreeze, review=review_unfreeze,
         bound=_unfreezing, steps_up=True,
     ),
     form(

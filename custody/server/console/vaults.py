@@ -2,40 +2,37 @@
 and how one is made.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from itertools import chain
 from typing import Any
 from urllib.parse import urlencode
 
+from markupsafe import escape
 from starlette.responses import Response
 
+from custody.common.pages.figures import address, amount
 from custody.common.pages.serving import attachment
-from custody.common.spreadsheets import COIN_COLUMNS, MOVEMENT_COLUMNS
-from custody.common.text import count
+from custody.common.spreadsheets import COIN_COLUMNS, MOVEMENT_COLUMNS, Columns, statement_lines
+from custody.common.text import count, minute, plain
+from custody.schemas import history
+from custody.schemas import vaults as wire
 from custody.schemas.asset_tokens import TOKENS, TokenBalance
-from custody.schemas.call import Answer, Call
-from custody.schemas.history import VAULT_COINS, VAULT_HISTORY
+from custody.schemas.call import Answer, Call, Item
+from custody.schemas.common import Unreadable
 from custody.schemas.users import MEMBERS
-from custody.schemas.vaults import (
-    CREATE_WALLET,
-    LIST_WALLETS,
-    VAULT_CONTROLS,
-    VAULT_EXPORT,
-    VAULT_NAMES,
-    Vault,
-    VaultName,
-)
-from custody.server.console.context import PageContext
+from custody.server.console.context import PAGE, PageContext
 from custody.server.console.limits import vault_limit
-from custody.server.console.rendering import COIN_WORDS, MOVEMENT_WORDS, csv_file
+from custody.server.console.rendering import csv_file
+from custody.server.console.reviews import Facts
 from custody.server.console.table import Row, form, live, template_view
-from custody.server.console.typed import query_day, query_sats
-from custody.server.errors import CustodyError, Invalid
-from custody.server.store.models import VaultRow, full_name
+from custody.server.console.typed import form_day, query_day, query_sats
+from custody.server.errors import CustodyError, Invalid, StateConflict
+from custody.server.store.models import VaultRow
 from custody.server.vaults.calls import quorum_warnings
 from custody.server.vaults.stored import replacement_of
 from multisig import Sats, format_btc
 
-PAGE = 25
 # In a list to choose from. Each vault's own page links to its actions, too.
 MAX_CHOICES = 100
 # How often a page polls for changes on the chain: a deposit moves no proposal, so no event announces it.
@@ -46,55 +43,54 @@ NEWEST = 5
 VIEWERS = ("VIEW_BALANCES", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
 # Rows per call for a file: the API's most.
 FILE_PAGE = 500
-_TEXTS = ("kind", "status", "state", "label", "address", "txid", "with_replaced")
-MOVEMENT_FILTERS = (
+_TEXTS = ("kind", "status", "state", "label", "address", "txid", "with_replaced", "month")
+# Of each list its call, its name in the answer, and its filters.
+_MOVEMENTS = history.VAULT_HISTORY, "movements", (
     "kind", "status", "label", "address", "txid", "with_replaced", "since", "before", "least", "most",
 )  # fmt: skip
-COIN_FILTERS = ("state", "address", "least", "most")
+_COINS = history.VAULT_COINS, "coins", ("state", "address", "least", "most")
 
 
 vaults = template_view(
     "vaults/list.html",
-    vaults=lambda page: page.read_page(
-        LIST_WALLETS, name=page.query("name").strip() or None, limit=PAGE, key="id"
-    ),
+    vaults=lambda page: page.read_page(wire.LIST_WALLETS, name=page.query("name").strip() or None, key="id"),
 )
 
 
-def vault_here(page: PageContext) -> Vault:
+def vault_here(page: PageContext) -> wire.Vault:
     """The vault of the path. Raises NotFound."""
     return vault_by_id(page, page.path_param("vault_id"))
 
 
-def vault_by_id(page: PageContext, vault_id: str) -> Vault:
+def vault_by_id(page: PageContext, vault_id: str) -> wire.Vault:
     """Raises NotFound."""
-    vaults = page.read(LIST_WALLETS, vault_id=vault_id)
-    if not vaults:
-        raise page.missing("There is no such vault in this workspace.")
-    return vaults[0]
+    return _found(page, wire.LIST_WALLETS, vault_id)
 
 
-def vault_name(page: PageContext, vault_id: str) -> VaultName:
+def vault_name(page: PageContext, vault_id: str) -> wire.VaultName:
     """Raises NotFound."""
-    names = page.read(VAULT_NAMES, vault_id=vault_id)
-    if not names:
-        raise page.missing("There is no such vault in this workspace.")
-    return names[0]
+    return _found(page, wire.VAULT_NAMES, vault_id)
 
 
-def replacement_name(page: PageContext, shown: Vault) -> VaultName | None:
+def _found(page: PageContext, call: Call[Any, list[Item | Unreadable]], vault_id: str) -> Item:
+    for each in page.read(call, vault_id=vault_id):
+        return each
+    raise page.missing("There is no such vault in this workspace.")
+
+
+def replacement_name(page: PageContext, shown: wire.Vault) -> wire.VaultName | None:
     """The vault in its place now: the last one where a replacement was replaced again. Raises NotFound."""
     with page.reading() as ctx:
         last = replacement_of(ctx.db, ctx.db.get_one(VaultRow, shown.id))
     return None if last is None else vault_name(page, last.id)
 
 
-def vaults_to_choose(page: PageContext, field: str, *, replaced: bool = False) -> list[VaultName]:
+def vaults_to_choose(page: PageContext, field: str, *, replaced: bool = False) -> list[wire.VaultName]:
     """The first MAX_CHOICES, and the one in the form's field, or to which a vault's own page linked.
     ``replaced``: those that pay nothing new, too. Raises NotFound.
     """
     chosen = page.form.one(field) or page.query("vault")
-    names = page.read(VAULT_NAMES, limit=MAX_CHOICES)
+    names = page.read(wire.VAULT_NAMES, limit=MAX_CHOICES)
     names = [each for each in names if replaced or each.replaced_by is None]
     if chosen and chosen not in {each.id for each in names}:
         return [vault_name(page, chosen), *names]
@@ -104,18 +100,18 @@ def vaults_to_choose(page: PageContext, field: str, *, replaced: bool = False) -
 def _export(page: PageContext) -> dict[str, Any]:
     if not page.workspace.may(*VIEWERS):
         return {"export": None}
-    return {"export": page.read(VAULT_EXPORT, vault_id=page.path_param("vault_id"), format="bsms")}
+    return {"export": page.read(wire.VAULT_EXPORT, vault_id=page.path_param("vault_id"), format="bsms")}
 
 
 def _standing(page: PageContext) -> dict[str, Any]:
     shown = vault_here(page)
-    controls = page.read(VAULT_CONTROLS, vault_id=shown.id)
+    controls = page.read(wire.VAULT_CONTROLS, vault_id=shown.id)
     held, trouble = holdings(page, shown.id)
     return {
         "vault": shown,
         "controls": controls,
         "people": names_of(page, shown),
-        "movements": page.read(VAULT_HISTORY, vault_id=shown.id, limit=NEWEST).movements,
+        "movements": page.read(history.VAULT_HISTORY, vault_id=shown.id, limit=NEWEST).movements,
         "held": held,
         "trouble": trouble,
     }
@@ -131,18 +127,16 @@ def holdings(page: PageContext, vault_id: str) -> tuple[list[TokenBalance], str]
         return [], error.detail
 
 
-def names_of(page: PageContext, shown: Vault) -> dict[str, str]:
+def names_of(page: PageContext, shown: wire.Vault) -> dict[str, str]:
     """The signers' names, by user id."""
-    return {
-        each.user_id: page.person(each.user_id, full_name(each.first_name.value, each.surname.value))
-        for each in shown.signers
-    }
+    return {each.user_id: page.person(each.user_id, each.name) for each in shown.signers}
 
 
-def bsms(page: PageContext) -> Response:
-    """The vault for other wallets, as a file (BIP-129)."""
-    export = page.read(VAULT_EXPORT, vault_id=page.path_param("vault_id"), format="bsms")
-    headers = attachment(f"vault-{export.vault_id[:8]}.bsms")
+def exported(page: PageContext) -> Response:
+    """The vault for other wallets, as a file of the path's form."""
+    form_name = page.request.url.path.rpartition("/")[2]
+    export = page.read(wire.VAULT_EXPORT, vault_id=page.path_param("vault_id"), format=form_name)
+    headers = attachment(f"vault-{export.vault_id[:8]}.{form_name}")
     return Response(export.text, headers=headers, media_type="text/plain; charset=utf-8")
 
 
@@ -202,16 +196,15 @@ def _warned(page: PageContext) -> str:
 def _wanted(page: PageContext, names: Sequence[str]) -> dict[str, Any]:
     """The filters that were given, as the API takes them. Raises Invalid."""
     filters: dict[str, Any] = {name: page.query(name).strip() for name in names if name in _TEXTS}
-    filters |= {"min_sats": query_sats(page, "least"), "max_sats": query_sats(page, "most")}
+    if "least" in names:
+        filters |= {"min_sats": query_sats(page, "least"), "max_sats": query_sats(page, "most")}
     if "since" in names:
         filters |= {"from_time": query_day(page, "since"), "to_time": query_day(page, "before")}
     return {name: value for name, value in filters.items() if value != ""}
 
 
-def _page(
-    page: PageContext, call: Call[Any, Any], filters: Sequence[str], template: str, **context: Any
-) -> Response:
-    """A page of a list; where a filter cannot be read, an empty one that says what is wrong."""
+def _page(page: PageContext, call: Call[Any, Any], name: str, filters: Sequence[str]) -> Response:
+    """A page of the list ``name``; where a filter cannot be read, an empty one that says what is wrong."""
     shown, cursor = vault_here(page), page.query("cursor")
     listed = None
     try:
@@ -221,32 +214,73 @@ def _page(
     except Invalid as error:
         page.problem = error
     typed = urlencode([(name, value) for name in filters if (value := page.query(name))])
-    return page.render(template, vault=shown, found=listed, filters=typed, cursor=cursor, **context)
+    return page.render(f"vaults/{name}.html", vault=shown, found=listed, filters=typed, cursor=cursor)
 
 
-def movements(page: PageContext) -> Response:
-    return _page(page, VAULT_HISTORY, MOVEMENT_FILTERS, "vaults/movements.html", kinds=MOVEMENT_WORDS)
+def _file(
+    page: PageContext, call: Call[Any, Any], name: str, filters: Sequence[str], columns: Columns, **more: Any
+) -> Response:
+    """Everything that the filters match."""
+    pages = _pages(page, call, filters, **more)
+    file = f"{name}-{page.path_param('vault_id')[:8]}"
+    return csv_file(file, columns, (getattr(each, name) for each in pages))
 
 
-def coins(page: PageContext) -> Response:
-    return _page(page, VAULT_COINS, COIN_FILTERS, "vaults/coins.html", states=COIN_WORDS)
+def _until(page: PageContext) -> dict[str, Any]:
+    return {"until": form_day(page, "until")}
 
 
-def movements_file(page: PageContext) -> Response:
-    """Everything that the filters match, the oldest first."""
-    pages = _pages(page, VAULT_HISTORY, MOVEMENT_FILTERS, {"order": "oldest"})
-    name = f"movements-{page.path_param('vault_id')[:8]}"
-    return csv_file(name, MOVEMENT_COLUMNS, (each.movements for each in pages))
+def _coin(page: PageContext) -> history.VaultCoin | None:
+    """Which one is meant; None where none is, or the vault does not hold it."""
+    coin = page.form.one("coin") or page.query("coin")
+    if not coin:
+        return None
+    coins = page.read(history.VAULT_COINS, vault_id=page.path_param("vault_id"), coin=coin).coins
+    return coins[0] if coins else None
 
 
-def coins_file(page: PageContext) -> Response:
-    pages = _pages(page, VAULT_COINS, COIN_FILTERS, {})
-    name = f"coins-{page.path_param('vault_id')[:8]}"
-    return csv_file(name, COIN_COLUMNS, (each.coins for each in pages))
+aside_page = template_view("vaults/aside.html", vault=vault_here, coin=_coin)
+
+
+def _of_coin(page: PageContext) -> Facts:
+    one = _coin(page)
+    if one is None:
+        return ()
+    facts = [("Amount", amount(one.amount_sats)), ("Address", address(one.address))]
+    if (aside := one.set_aside) is not None:
+        end = "" if aside.until is None else f", until {minute(aside.until)}"
+        by = "" if aside.set_by_name is None else f", by {aside.set_by_name}"
+        facts.append(("Set aside now", escape(plain(f"{aside.reason}{end}{by}"))))
+    return facts
+
+
+def statement(page: PageContext) -> Response:
+    """A month as a page to print; the last one that is over where none is asked for."""
+    shown, found, cursor, waits = vault_here(page), None, page.query("cursor"), ""
+    last = page.services.tools.clock().replace(day=1) - timedelta(days=1)
+    month = page.query("month", f"{last:%Y-%m}")
+    try:
+        where = {"vault_id": shown.id, "cursor": cursor or None, "limit": FILE_PAGE}
+        found = page.read(history.VAULT_STATEMENT, month=month, **where)
+    except (Invalid, StateConflict) as error:
+        waits = error.detail
+        page.problem = error if page.query("month") else None
+    return page.render(
+        "vaults/statement.html", vault=shown, found=found, month=month, cursor=cursor, waits=waits,
+        now=page.services.tools.clock(), **(_export(page) if found else {}),
+    )  # fmt: skip
+
+
+def statement_file(page: PageContext) -> Response:
+    pages = _pages(page, history.VAULT_STATEMENT, ("month",))
+    first = next(pages)
+    movements = chain(first.movements, (one for each in pages for one in each.movements))
+    name = f"statement-{first.vault_id[:8]}-{first.month}"
+    return csv_file(name, MOVEMENT_COLUMNS, iter([statement_lines(first, movements)]))
 
 
 def _pages(
-    page: PageContext, call: Call[Any, Answer], filters: Sequence[str], more: Mapping[str, Any]
+    page: PageContext, call: Call[Any, Answer], filters: Sequence[str], **more: Any
 ) -> Iterator[Answer]:
     """Read as they are sent: one at a time is in memory."""
     wanted, cursor = {**_wanted(page, filters), **more, "limit": FILE_PAGE}, None
@@ -263,7 +297,7 @@ _VAULT = _VAULTS + "/{vault_id}"
 ROWS = (
     Row("GET", _VAULTS, vaults),
     form(
-        f"{_VAULTS}/new", CREATE_WALLET, new_vault,
+        f"{_VAULTS}/new", wire.CREATE_WALLET, new_vault,
         "The vault is made.", to="vaults/{0.id}", given=_typed, asks="Make the vault", warns=_warned,
         has_page=True,
     ),
@@ -272,9 +306,30 @@ ROWS = (
         around=_export, seconds=CHAIN_SECONDS,
     ),
     Row("GET", f"{_VAULT}/receive", receive),
-    Row("GET", f"{_VAULT}/bsms", bsms),
-    Row("GET", f"{_VAULT}/movements", movements),
-    Row("GET", f"{_VAULT}/movements.csv", movements_file),
-    Row("GET", f"{_VAULT}/coins", coins),
-    Row("GET", f"{_VAULT}/coins.csv", coins_file),
+    Row("GET", f"{_VAULT}/bsms", exported),
+    Row("GET", f"{_VAULT}/policy", exported),
+    Row("GET", f"{_VAULT}/movements", lambda page: _page(page, *_MOVEMENTS)),
+    Row(
+        "GET", f"{_VAULT}/movements.csv",
+        lambda page: _file(page, *_MOVEMENTS, MOVEMENT_COLUMNS, order="oldest"),
+    ),
+    Row("GET", f"{_VAULT}/statement", statement),
+    Row("GET", f"{_VAULT}/statement.csv", statement_file),
+    Row("GET", f"{_VAULT}/coins", lambda page: _page(page, *_COINS)),
+    Row("GET", f"{_VAULT}/coins.csv", lambda page: _file(page, *_COINS, COIN_COLUMNS)),
+    form(
+        f"{_VAULT}/coins/aside", history.SET_COIN_ASIDE, aside_page, "The coin is set aside.",
+        to="vaults/{vault_id}/coins", asks="Set it aside", given=_until, has_page=True,
+        beside=lambda page: (
+            *_of_coin(page),
+            *(() if _until(page)["until"] else (("Until", "a member releases it"),)),
+        ),
+        warns="No new proposal spends it. What spends it already goes on. Of a coin that is set aside, "
+        "reason and end take the place of those it has.",
+    ),
+    form(
+        f"{_VAULT}/coins/release", history.RELEASE_COIN, aside_page, "The coin is spendable again.",
+        to="vaults/{vault_id}/coins", asks="Release it", steps_up=True, beside=_of_coin,
+        warns="New proposals may spend it from then on.",
+    ),
 )  # fmt: skip

@@ -3,33 +3,53 @@
 Anyone can send a vault any number of coins: a page reads at most `WINDOW` of them.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import Row, Select, and_, select
-from sqlalchemy.orm import Session
+from sqlalchemy import Row, Select, and_, delete, func, select
 
+from custody.common.text import minute
 from custody.schemas import history as wire
-from custody.schemas.history import VAULT_COINS, CoinState
+from custody.schemas.common import Done
+from custody.schemas.history import RELEASE_COIN, SET_COIN_ASIDE, VAULT_COINS, CoinState
 from custody.server.calls import Ctx, serves
+from custody.server.errors import Invalid, NotFound, StateConflict
 from custody.server.history.records import tip_height
+from custody.server.people.names import names_of
 from custody.server.proposals.coins import COINBASE_MATURITY, IS_MAKER
 from custody.server.proposals.payments import read_script
+from custody.server.proposals.seeing import holders
+from custody.server.rules.audit import Category, Event
 from custody.server.shown import apart, shape_of, shown
-from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalRow, VaultRow
+from custody.server.store.models import (
+    ChainCoinRow,
+    CoinAsideRow,
+    CoinLockRow,
+    ProposalRow,
+    VaultRow,
+    table_of,
+)
 from custody.server.store.store import going_on
-from custody.server.vaults.stored import IS_LOCK_OF_COIN, vault_in
+from custody.server.vaults.stored import IS_ASIDE_OF_COIN, IS_LOCK_OF_COIN, lasts, vault_in
 from multisig import CHANGE, Network, encode_address
 
 WINDOW: Final = 2_000
+# Of one vault, set aside at a time.
+MAX_ASIDE: Final = 1_000
+ASIDE = Event(
+    "COIN_SET_ASIDE",
+    "set aside the coin {coin} of the vault {vault}[ until {until}]: {reason}",
+    Category.VAULTS,
+)
+RELEASED = Event("COIN_RELEASED", "released the coin {coin} of the vault {vault}", Category.VAULTS)
 
 
 @serves(VAULT_COINS)
 def vault_coins(ctx: Ctx, query: wire.VaultCoinsQuery) -> wire.VaultCoins:
     vault = vault_in(ctx.db, ctx.access, query.vault_id)
-    rows = ctx.db.execute(_wanted(vault, query)).all()
+    rows = ctx.db.execute(_wanted(ctx, vault, query)).all()
     tip = tip_height(ctx.db, vault.chain)
-    matching = [row for row in rows if query.state in {None, _state(row, tip)}]
+    matching = [row for row in rows if query.state in {None, CoinState.SET_ASIDE, _state(row, tip)}]
     page = matching[: query.limit]
     last = None
     if len(matching) > len(page):
@@ -39,7 +59,7 @@ def vault_coins(ctx: Ctx, query: wire.VaultCoinsQuery) -> wire.VaultCoins:
     coins, unreadable = apart(
         shown(
             page,
-            lambda some: _records(ctx.db, vault, some, tip),
+            lambda some: _records(ctx, vault, some, tip),
             "outpoint",
             lambda row: f"{row.txid}:{row.vout}",
         )
@@ -55,12 +75,58 @@ def vault_coins(ctx: Ctx, query: wire.VaultCoinsQuery) -> wire.VaultCoins:
 
 
 def _rows_to_read(query: wire.VaultCoinsQuery) -> int:
-    """A state is computed row by row; indexes serve all other filters."""
-    return query.limit + 1 if query.state is None else WINDOW
+    """A state is computed row by row; indexes serve all other filters, and what is set aside."""
+    return query.limit + 1 if query.state in {None, CoinState.SET_ASIDE} else WINDOW
 
 
-def _wanted(vault: VaultRow, query: wire.VaultCoinsQuery) -> Select[*tuple[Any, ...]]:
-    coins = _unspent(vault)
+@serves(SET_COIN_ASIDE)
+def set_coin_aside(ctx: Ctx, request: wire.SetCoinAsideRequest) -> Done:
+    """Raises NotFound, Invalid (a coin that the vault does not hold; a time that is past), StateConflict."""
+    vault, place = vault_in(ctx.db, ctx.access, request.vault_id), _place(ctx, request.coin)
+    coin = ctx.db.get(ChainCoinRow, place)
+    if coin is None or coin.vault_id != vault.id or coin.spent_by is not None:
+        raise Invalid.at("/coin", f"{request.coin} is no coin that this vault holds.")
+    if request.until is not None and request.until <= ctx.now:
+        raise Invalid.at("/until", "This time is past: give a later one, or none.")
+    row, ours = ctx.db.get(CoinAsideRow, place), CoinAsideRow.vault_id == vault.id
+    if row is None:
+        ctx.db.execute(delete(CoinAsideRow).where(ours, CoinAsideRow.until <= ctx.now))
+        holds = select(func.count()).select_from(ChainCoinRow).join(CoinAsideRow, IS_ASIDE_OF_COIN)
+        if (ctx.db.scalar(holds.where(ours, ChainCoinRow.spent_by.is_(None))) or 0) >= MAX_ASIDE:
+            raise StateConflict(f"{MAX_ASIDE} coins of this vault are set aside, the most: release some.")
+        chain, txid, vout = place
+        row = CoinAsideRow(chain=chain, txid=txid, vout=vout, vault_id=vault.id)
+        ctx.db.add(row)
+    row.reason, row.until, row.set_by, row.set_at = request.reason, request.until, ctx.caller.user_id, ctx.now
+    until = None if request.until is None else minute(request.until)
+    return _changed(ctx, ASIDE, vault, coin=request.coin, until=until, reason=request.reason)
+
+
+@serves(RELEASE_COIN)
+def release_coin(ctx: Ctx, request: wire.ReleaseCoinRequest) -> Done:
+    """Raises NotFound (the vault; a coin that is not set aside)."""
+    vault = vault_in(ctx.db, ctx.access, request.vault_id)
+    row = ctx.db.get(CoinAsideRow, _place(ctx, request.coin))
+    if row is None or row.vault_id != vault.id:
+        raise NotFound("This coin of the vault is not set aside.")
+    ctx.db.delete(row)
+    return _changed(ctx, RELEASED, vault, coin=request.coin)
+
+
+def _place(ctx: Ctx, coin: str) -> tuple[str, str, int]:
+    txid, _, vout = coin.partition(":")
+    return ctx.access.chain, txid, int(vout)
+
+
+def _changed(ctx: Ctx, event: Event, vault: VaultRow, **facts: str | None) -> Done:
+    ctx.db.flush()
+    ctx.event(event, vault=vault.id, **facts)
+    ctx.tools.changes.moved(ctx.db, vault.workspace_id)
+    return Done()
+
+
+def _wanted(ctx: Ctx, vault: VaultRow, query: wire.VaultCoinsQuery) -> Select[*tuple[Any, ...]]:
+    coins = _unspent(vault).outerjoin(CoinAsideRow, and_(IS_ASIDE_OF_COIN, lasts(ctx.now)))
     if query.min_sats is not None:
         coins = coins.where(ChainCoinRow.amount_sats >= query.min_sats)
     if query.max_sats is not None:
@@ -68,11 +134,17 @@ def _wanted(vault: VaultRow, query: wire.VaultCoinsQuery) -> Select[*tuple[Any, 
     if query.address is not None:
         script = read_script(query.address, Network(vault.chain), "/address")
         coins = coins.where(ChainCoinRow.script_pubkey == script)
+    if query.state is CoinState.SET_ASIDE:
+        # Whatever else holds them.
+        coins = coins.where(CoinAsideRow.set_at.is_not(None))
+    if query.coin is not None:
+        _, txid, vout = _place(ctx, query.coin)
+        coins = coins.where(ChainCoinRow.txid == txid, ChainCoinRow.vout == vout)
     keys = (ChainCoinRow.amount_sats, ChainCoinRow.txid, ChainCoinRow.vout)
     after = None
     if query.cursor is not None:
-        amount, txid, vout = query.cursor.split("_")
-        after = int(amount), txid, int(vout)
+        amount, last, nth = query.cursor.split("_")
+        after = int(amount), last, int(nth)
     return going_on(coins, keys, after, newest=True).limit(_rows_to_read(query))
 
 
@@ -80,16 +152,13 @@ def _unspent(vault: VaultRow) -> Select[*tuple[Any, ...]]:
     """Unspent coins with the family that locks each, and the vault's own proposal that created it."""
     return (
         select(
-            ChainCoinRow.txid,
-            ChainCoinRow.vout,
-            ChainCoinRow.amount_sats,
-            ChainCoinRow.script_pubkey,
-            ChainCoinRow.branch,
-            ChainCoinRow.height,
-            ChainCoinRow.is_coinbase,
-            ChainCoinRow.first_seen_at,
+            *table_of(ChainCoinRow).c,
             CoinLockRow.family_id,
             ProposalRow.id.label("maker_id"),
+            CoinAsideRow.reason,
+            CoinAsideRow.until,
+            CoinAsideRow.set_by,
+            CoinAsideRow.set_at,
         )
         .outerjoin(CoinLockRow, IS_LOCK_OF_COIN)
         .outerjoin(ProposalRow, and_(IS_MAKER, ProposalRow.replaced_by_id.is_(None)))
@@ -104,7 +173,9 @@ def _unspent(vault: VaultRow) -> Select[*tuple[Any, ...]]:
 def _state(row: Row[Any], tip: int) -> CoinState:
     """Agrees with `proposals.coins`: it may select a coin that is SPENDABLE here."""
     if row.family_id is not None:
-        return CoinState.RESERVED
+        return CoinState.LOCKED
+    if row.set_at is not None:
+        return CoinState.SET_ASIDE
     if row.height is None:
         return CoinState.UNCONFIRMED if row.maker_id is None else CoinState.SPENDABLE
     if row.is_coinbase and row.height > tip + 1 - COINBASE_MATURITY:
@@ -112,8 +183,9 @@ def _state(row: Row[Any], tip: int) -> CoinState:
     return CoinState.SPENDABLE
 
 
-def _records(db: Session, vault: VaultRow, rows: Sequence[Row[Any]], tip: int) -> list[wire.VaultCoin]:
-    holders = _holders(db, {row.family_id for row in rows if row.family_id is not None})
+def _records(ctx: Ctx, vault: VaultRow, rows: Sequence[Row[Any]], tip: int) -> list[wire.VaultCoin]:
+    held_by = holders(ctx, {row.family_id for row in rows if row.family_id is not None})
+    names = names_of(ctx.db, ctx.access, {row.set_by for row in rows if row.set_by is not None})
     return [
         shape_of(
             wire.VaultCoin,
@@ -122,16 +194,8 @@ def _records(db: Session, vault: VaultRow, rows: Sequence[Row[Any]], tip: int) -
             is_change=row.branch == CHANGE,
             confirmations=0 if row.height is None else max(1, tip - row.height + 1),
             state=_state(row, tip),
-            psbt_id=holders.get(row.family_id, row.family_id),
+            psbt_id=None if row.family_id not in held_by else held_by[row.family_id].id,
+            set_aside=shape_of(wire.SetAside, row, set_by_name=names.get(row.set_by)) if row.set_at else None,
         )
         for row in rows
     ]
-
-
-def _holders(db: Session, family_ids: Collection[str]) -> dict[str, str]:
-    """The newest version's id, by family."""
-    query = select(ProposalRow.family_id, ProposalRow.id).where(
-        ProposalRow.family_id.in_(family_ids), ProposalRow.replaced_by_id.is_(None)
-    )
-    rows = db.execute(query.order_by(ProposalRow.created_at, ProposalRow.id))
-    return {family_id: proposal_id for family_id, proposal_id in rows}  # noqa: C416 - a row is no pair to mypy

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import history as wire
 from custody.schemas.address_book import KEEPERS
-from custody.server.proposals.records import names_of
+from custody.server.people.names import names_of
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.shown import shape_of
 from custody.server.store.models import (
@@ -20,6 +20,7 @@ from custody.server.store.models import (
     VaultRow,
 )
 from custody.server.store.store import read_once
+from custody.server.vaults.stored import vaults_at
 from multisig import Network, encode_address
 
 
@@ -36,11 +37,14 @@ def movement_records(
 ) -> list[wire.VaultMovement]:
     """In the order given, which are of these vaults."""
     ids = {one.psbt_id for one in movements if one.psbt_id is not None}
-    proposals = {one.id: one for one in db.scalars(select(ProposalRow).where(ProposalRow.id.in_(ids)))}
+    of_them = select(ProposalRow).where(ProposalRow.id.in_(ids))
+    proposals = {one.id: one for one in (db.scalars(of_them) if ids else ())}
     received = _received(db, vaults, [one.txid for one in movements if one.sent_sats == 0])
     outputs = {one.txid: _outputs(one, proposals, received) for one in movements}
     labels = labels_of(db, access, {output.address for some, _ in outputs.values() for output in some})
-    names = names_of(db, {one.created_by for one in proposals.values()})
+    paid = {output.address for one in movements if one.sent_sats for output in outputs[one.txid][0]}
+    labels |= vaults_at(db, [access.workspace_id], Network(vaults[0].chain), paid)
+    names = names_of(db, access, {one.created_by for one in proposals.values()})
     tip, records = tip_height(db, vaults[0].chain), []
     for one in movements:
         proposal, (shown, more) = proposals.get(one.psbt_id or ""), outputs[one.txid]

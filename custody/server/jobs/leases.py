@@ -16,13 +16,11 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from custody.server.rules.credentials import new_id
+from custody.server.rules.defaults import LEASE
 from custody.server.rules.ports import Clock, RandomBytes
 from custody.server.store import Store
-from custody.server.store.models import LeaseRow
+from custody.server.store.models.bookkeeping import LeaseRow
 
-# How long other processes wait for one that was killed. It is renewed after a third, so two renewals may
-# fail.
-LEASE: Final = timedelta(seconds=20)
 # A process that holds on for longer than this is stuck, even if its heartbeat goes on.
 MAX_HOLD: Final = timedelta(minutes=30)
 

@@ -22,10 +22,11 @@ from custody.server.errors import (
     DatabaseUnavailable,
     OutcomeUnknown,
 )
-from custody.server.jobs.leases import LEASE, MAX_HOLD
+from custody.server.jobs.leases import MAX_HOLD
+from custody.server.rules.defaults import LEASE
 from custody.server.rules.ports import Clock
 from custody.server.store import Store
-from custody.server.store.models import JobRow
+from custody.server.store.models.bookkeeping import JobRow
 
 log = structlog.get_logger()
 
@@ -38,6 +39,8 @@ MAX_RETRY: Final = timedelta(seconds=60)
 _MAX_DOUBLINGS: Final = 10
 # The kind of job that broadcasts a final transaction. Its subject is the proposal's id.
 BROADCAST: Final = "broadcast"
+# The kind that completes or ends what waits, after its approvers have changed. Its subject is such an id too.
+COMPLETION: Final = "completion"
 # Another worker has taken over in the meantime.
 LOST: Final = "lost"
 

@@ -123,12 +123,12 @@ def sweep_all(parts: Sequence[Sweep]) -> int:
 
 
 def end_due(
-    store: Store, clock: Clock, table: Any, which: ColumnElement[bool], end: Callable[[Session, Any], None]
+    store: Store, clock: Clock, at: Any, which: ColumnElement[bool], end: Callable[[Session, Any], None]
 ) -> int:
-    """Ends every row of ``which`` that has expired, and returns how many. A row that was ended must no longer
-    be one of them; readers treat it as expired from its time on.
+    """Ends every row of ``which`` whose time ``at``, a column, has come, and returns how many. A row that was
+    ended must no longer be one of them; readers treat it as ended from its time on.
     """
-    due = select(table).where(which, table.expires_at <= clock()).order_by(table.expires_at)
+    due = select(at.class_).where(which, at <= clock()).order_by(at)
     count, over = 0, due.limit(SWEPT_AT_ONCE)
     while True:
         # Without the write lock: most often nothing is due.

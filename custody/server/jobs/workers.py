@@ -18,8 +18,6 @@ log = structlog.get_logger()
 
 # Jobs of this process start at once; this interval is for retries and for other processes' jobs.
 OUTBOX_SECONDS: Final = 0.25
-# How many jobs of one outbox a worker process does at once.
-JOB_THREADS: Final = 4
 # Running jobs may take this long when the process stops; after that they are given back.
 JOIN_SECONDS: Final = 10.0
 

@@ -24,18 +24,13 @@ from custody.server.errors import (
     RateLimited,
     StateConflict,
 )
-from custody.server.keys.profiles import (
-    no_profile,
-    own_profiles,
-    require_free_profile,
-    scripts_of,
-    watch_profile,
-)
+from custody.server.keys import profiles
+from custody.server.keys.quorums import due, left_short_by
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import new_id
 from custody.server.rules.keys import OfferedKey, check_offer, check_proof
 from custody.server.shown import shape_of, shown
-from custody.server.store.models import KeyAccountRow, KeyChallengeRow, KeyRow, ProfileRow
+from custody.server.store.models import KeyAccountRow, KeyChallengeRow, KeyRow, ProfileRow, VaultSignerRow
 from custody.server.vaults.stored import balance_outside_vaults
 from custody.server.webhooks.events import tell_revoked
 from multisig import RECEIVE
@@ -47,6 +42,7 @@ REGISTERED = Event(
     "KEY_REGISTERED", "// key {key}, {network}, fingerprint {fingerprint}, {added} accounts", Category.KEYS
 )
 TOPPED_UP = Event("KEY_ACCOUNTS_ADDED", "// key {key}, {added} accounts", Category.KEYS)
+CHECKED = Event("KEY_CHECKED", "showed that the device of a key still signs // key {key}", Category.KEYS)
 REPLACED = Event("KEY_REVOKED", "// key {key} superseded", Category.KEYS)
 
 
@@ -74,7 +70,7 @@ def key_challenge(ctx: Ctx, request: wire.KeyChallengeRequest) -> wire.KeyChalle
 @serves(REGISTER_KEY)
 def register_key(ctx: Ctx, request: wire.RegisterKeyRequest) -> wire.Key:
     """Raises Invalid (offer or proof), KeyAlreadyActive (another device, and not ``replace``), StateConflict
-    (the device or its profile is registered by another user).
+    (the device or its profile is registered by another user; a vault would lose its named approver).
     """
     offered = check_offer(request)
     _check_possession(ctx, offered, request.proof)
@@ -84,9 +80,12 @@ def register_key(ctx: Ctx, request: wire.RegisterKeyRequest) -> wire.Key:
     if active is not None:
         if not request.replace:
             raise KeyAlreadyActive("Another device is registered on this network already.")
+        # Where too few signers are left, those with former devices move the coins on.
+        former, how = VaultSignerRow.key_id == active.id, "revoke the former key with force, then register"
+        left_short_by(ctx.db, ctx.now, active.user_id, former, is_forced=False, counts=False, otherwise=how)
         active.status, active.revoked_reason, active.updated_at = "revoked", SUPERSEDED, ctx.now
         ctx.db.flush()
-        tell_revoked(ctx.tools.audit.events, ctx.db, active)
+        tell_revoked(ctx.tools.events, ctx.db, active)
         ctx.event(REPLACED, key=active.id)
     # After the proof: an xpub alone must not reveal whether it is registered.
     taken = select(KeyRow.id).where(KeyRow.xpub == str(offered.xpub), KeyRow.status == "active")
@@ -99,13 +98,13 @@ def register_key(ctx: Ctx, request: wire.RegisterKeyRequest) -> wire.Key:
 def keys(ctx: Ctx, _: None) -> Listed[wire.Key]:
     query = select(KeyRow).where(KeyRow.user_id == ctx.caller.user_id).order_by(KeyRow.created_at, KeyRow.id)
     rows = ctx.db.scalars(query).all()
-    return shown(rows, lambda some: [key_shape(ctx.db, key) for key in some], "ID", lambda key: key.id)
+    return shown(rows, lambda some: [key_shape(ctx, key) for key in some], "ID", lambda key: key.id)
 
 
 @serves(SIGNING_PROFILE_ADDRESS)
 def signing_profile_address(ctx: Ctx, query: ProfileQuery) -> wire.SigningProfileAddress:
     """Of the active key, or of the key that is named. Raises NotFound."""
-    for own in own_profiles(ctx.db, ctx.caller.user_id, query.network):
+    for own in profiles.own_profiles(ctx.db, ctx.caller.user_id, query.network):
         if own.key.id == query.key_id or (query.key_id is None and own.key.status == "active"):
             policy = own.policy(ctx.db)
             balance = balance_outside_vaults(ctx.db, policy.network.value, own.scripts)
@@ -118,7 +117,7 @@ def signing_profile_address(ctx: Ctx, query: ProfileQuery) -> wire.SigningProfil
                 unconfirmed_sats=balance.unconfirmed,
                 locked_sats=balance.locked,
             )
-    raise no_profile()
+    raise profiles.no_profile()
 
 
 def _check_challenge_budget(ctx: Ctx) -> None:
@@ -168,23 +167,27 @@ def _insert(ctx: Ctx, offered: OfferedKey, request: wire.RegisterKeyRequest) -> 
         firmware=device.firmware,
         created_at=ctx.now,
         updated_at=ctx.now,
+        last_signed_at=ctx.now,
     )
     ctx.add(key)
     added = _add_accounts(ctx, key, offered)
     of = {"key": key.id, "network": key.network, "fingerprint": key.master_fingerprint}
     ctx.event(REGISTERED, **of, added=added)
-    return key_shape(ctx.db, key)
+    return key_shape(ctx, key)
 
 
 def _top_up(ctx: Ctx, key: KeyRow, offered: OfferedKey) -> wire.Key:
     if key.master_fingerprint != offered.fingerprint.hex:
         sentence = "The key is registered with another fingerprint."
         raise Invalid.at("/master_fingerprint", sentence)
+    key.last_signed_at = ctx.now
     added = _add_accounts(ctx, key, offered)
     if added:
         key.updated_at = ctx.now
         ctx.event(TOPPED_UP, key=key.id, added=added)
-    return key_shape(ctx.db, key)
+    else:
+        ctx.event(CHECKED, key=key.id)
+    return key_shape(ctx, key)
 
 
 def _add_accounts(ctx: Ctx, key: KeyRow, offered: OfferedKey) -> int:
@@ -224,8 +227,8 @@ def _add_profile(ctx: Ctx, key: KeyRow, offered: OfferedKey) -> None:
         sentence = "The profile of this key is registered with another xpub."
         raise Invalid.at("/profile/xpub", sentence)
     if known is None:
-        script = scripts_of(str(xpub)).receive
-        require_free_profile(ctx.db, key, script)
+        script = profiles.scripts_of(str(xpub)).receive
+        profiles.require_free_profile(ctx.db, key, script)
         profile = ProfileRow(
             key_id=key.id,
             xpub=str(xpub),
@@ -234,7 +237,7 @@ def _add_profile(ctx: Ctx, key: KeyRow, offered: OfferedKey) -> None:
             created_at=ctx.now,
         )
         ctx.add(profile)
-        watch_profile(ctx.db, key.network, profile)
+        profiles.watch_profile(ctx.db, key.network, profile)
 
 
 def active_key(db: Session, user_id: int, network: str) -> KeyRow | None:
@@ -261,18 +264,22 @@ def _check_accounts_free(db: Session, key: KeyRow, offered: OfferedKey) -> None:
         raise StateConflict("One of the accounts is registered by another account holder.")
 
 
-def key_shape(db: Session, key: KeyRow) -> wire.Key:
-    counted = select(
-        func.count() - func.count(KeyAccountRow.vault_id),
-        func.coalesce(func.max(KeyAccountRow.account) + 1, 0),
+def key_shape(ctx: Ctx, key: KeyRow) -> wire.Key:
+    counted = (
+        select(
+            func.count() - func.count(KeyAccountRow.vault_id),
+            func.coalesce(func.max(KeyAccountRow.account) + 1, 0),
+            select(KeyRow.id).where(KeyRow.id == key.id, due(ctx.now)).exists(),
+        )
     ).where(KeyAccountRow.key_id == key.id)
-    free, following = db.execute(counted).one()
+    free, following, check_due = ctx.db.execute(counted).one()
     return shape_of(
         wire.Key,
         key,
         net=key.network,
         free_accounts=free,
         next_account=following,
+        check_due=check_due,
         device=shape_of(wire.RegisteredDevice, key),
     )
 

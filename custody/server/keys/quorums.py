@@ -1,32 +1,41 @@
-"""Whether enough signers of a vault remain when a member loses a key, the membership or a permission."""
+"""Whether enough signers of a vault remain, and those whose approval it asks for, when a member loses a key,
+the membership, a role or a permission.
+"""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, bindparam, exists, func, select
+from sqlalchemy import ColumnElement, Select, and_, exists, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.call import VAULT_VIEWERS, PermissionName
+from custody.schemas.proposals import ProposalStatus
+from custody.schemas.users import MOST_CHECK_MONTHS
 from custody.server.errors import StateConflict
+from custody.server.jobs.outbox import COMPLETION, enqueue
+from custody.server.rules.approvers import Approver, missing
+from custody.server.rules.keys import may_move_on
 from custody.server.store.models import (
     ChainCoinRow,
+    DecisionRow,
     KeyRow,
     MembershipRow,
+    ProposalRow,
     RolePermissionRow,
     TokenCellRow,
     UserRow,
     VaultRow,
     VaultSignerRow,
+    WorkspaceRow,
 )
 from custody.server.store.store import read_each
 from custody.server.vaults.stored import address_script
 from multisig.tokens.machine import Cell
 
 # Of a forced change, in an `Event`.
-SHORT: Final = "[; too few signers are left in {short_vaults}]"
-# These are of the key in the vault's script: another key of the same member does not count.
-_LIVE = KeyRow.status == "active"
-_SUPERSEDED = KeyRow.revoked_reason == "superseded"
+SHORT: Final = "[; too few signers, or none of those who have to approve, are left in {short_vaults}]"
 
 
 def approver(workspace_id: object, user_id: object) -> Select[int]:
@@ -44,37 +53,60 @@ def approver(workspace_id: object, user_id: object) -> Select[int]:
     )
 
 
-MAY_APPROVE = (
-    approver(VaultRow.workspace_id, VaultSignerRow.user_id).correlate(VaultRow, VaultSignerRow).exists()
-)
-
-
-def vaults_left_short(db: Session, lost: ColumnElement[bool]) -> list[VaultRow]:
-    """The vaults that would lose a signer and keep fewer than M who can still sign, the oldest first.
+def vaults_left_short(
+    db: Session, lost: ColumnElement[bool], new_role: int | None = None, *, counts: bool = True
+) -> list[VaultRow]:
+    """The vaults that would lose a signer and keep fewer than M who can still sign (unless their number does
+    not count), or nobody of whom an approval has to come, the oldest first.
 
     ``lost``: of a `VaultSignerRow` with its `MembershipRow`, whether it signs no more: its key is revoked, or
-    it may no longer approve. Not included are vaults that are short already and lose no signer, and those
-    that were replaced and are empty. Call it before the change, in its transaction.
+    it may no longer approve; with a ``new_role``, it signs in that role from then on. Not included are vaults
+    that are short already and lose no signer, and those that were replaced and are empty. Call it before the
+    change, in its transaction.
 
     It counts twice: signers who can approve anything, and signers who can at least move the coins to another
     vault, which a superseded key can too. Where most signers have new devices, only the latter are left.
     """
-    short = {
-        vault.id: vault
-        for can_sign in (_LIVE, _LIVE | _SUPERSEDED)
-        for vault in _left_short(db, lost, can_sign)
-        if not _is_over(db, vault)
-    }
-    return sorted(short.values(), key=lambda vault: (vault.created_at, vault.id))
+    out = defaultdict[str, set[int]](set)
+    held = select(VaultSignerRow.vault_id, VaultSignerRow.user_id).join(VaultRow)
+    for vault_id, user_id in db.execute(held.join(MembershipRow, _IS_THEIRS).where(lost)):
+        out[vault_id].add(user_id)
+    seats, short = signers_of(db, out), dict[str, VaultRow]()
+    for vault in db.scalars(select(VaultRow).where(VaultRow.id.in_(out))):
+        for stays in (False, True):
+            had = able_among(seats[vault.id], stays=stays)
+            left = [each for each in had if each[0] not in out[vault.id]]
+            if new_role is not None:
+                left += [(each[0], new_role) for each in had if each[0] in out[vault.id]]
+            is_few = counts and len(left) < min(vault.m, len(had))
+            if is_few or {*missing(vault.approvers, left)} - {*missing(vault.approvers, had)}:
+                short[vault.id] = vault
+    there = (vault for vault in short.values() if not _is_over(db, vault))
+    return sorted(there, key=lambda vault: (vault.created_at, vault.id))
 
 
 def left_short_by(
-    db: Session, user_id: int | None, lost: ColumnElement[bool], *, is_forced: bool
+    db: Session,
+    now: datetime,
+    user_id: int | None,
+    lost: ColumnElement[bool],
+    *,
+    is_forced: bool,
+    new_role: int | None = None,
+    counts: bool = True,
+    otherwise: str = "force it",
 ) -> list[str]:
     """The ids of `vaults_left_short`, of which there are any only where the change is forced. Raises
-    StateConflict else, with the names that the user may see (None: all).
+    StateConflict else, with the names that the user may see (None: all), and how it is done ``otherwise``.
+    What waits there after a decline is looked at again once the change is stored.
     """
-    short = vaults_left_short(db, lost)
+    held = select(VaultSignerRow.vault_id).join(VaultRow).join(MembershipRow, _IS_THEIRS).where(lost)
+    declined = exists().where(DecisionRow.proposal_id == ProposalRow.id, DecisionRow.decision == "reject")
+    is_pending = ProposalRow.status == ProposalStatus.PENDING.value
+    waiting = select(ProposalRow.id).where(is_pending, ProposalRow.vault_id.in_(held), declined)
+    for proposal_id in db.scalars(waiting.where(ProposalRow.profile_key_id.is_(None))).all():
+        enqueue(db, COMPLETION, proposal_id, now)
+    short = vaults_left_short(db, lost, new_role, counts=counts)
     if is_forced or not short:
         return [vault.id for vault in short]
     seen = {vault.workspace_id for vault in short}
@@ -85,8 +117,10 @@ def left_short_by(
     if others:
         names.append(f"{others} of workspaces that you do not see")
     raise StateConflict(
-        f"Fewer signers than a movement needs would be left in vault {', '.join(names)}.",
-        hint="Move what is in it to a vault with other signers first, or force it.",
+        "Fewer signers than a movement needs, or none of those whose approval it needs, would be left in "
+        f"vault {', '.join(names)}.",
+        hint="Move what is in it to a vault with other signers, or change of whom its controls ask an "
+        f"approval; or {otherwise}.",
     )
 
 
@@ -102,16 +136,6 @@ def _is_over(db: Session, vault: VaultRow) -> bool:
     return not db.scalar(select(exists().where(*coins) | exists().where(*tokens)))
 
 
-def _left_short(db: Session, lost: ColumnElement[bool], can_sign: ColumnElement[bool]) -> list[VaultRow]:
-    losing = _able(lost & can_sign).distinct()
-    left = _counted(db, _able(~lost & can_sign), losing)
-    return [
-        vault
-        for vault in db.scalars(select(VaultRow).where(VaultRow.id.in_(losing)))
-        if left.get(vault.id, 0) < vault.m
-    ]
-
-
 def workspaces_where(db: Session, user_id: int, permissions: Iterable[PermissionName]) -> set[int]:
     """Where the user holds one of these permissions."""
     query = (
@@ -122,12 +146,11 @@ def workspaces_where(db: Session, user_id: int, permissions: Iterable[Permission
     return set(db.scalars(query))
 
 
-def lacking_signers(db: Session, vaults: Mapping[str, int], ids: Select[str] | None = None) -> set[str]:
-    """The vaults among ``vaults``, M by id, of which fewer than M signers can sign a payment. ``ids`` selects
-    them where they may be many.
-    """
-    able = _counted(db, _able(_LIVE), vaults.keys() if ids is None else ids)
-    return {vault_id for vault_id, m in vaults.items() if able.get(vault_id, 0) < m}
+def able_of(
+    db: Session, vault_ids: Iterable[str], chosen: Select[str] | None = None
+) -> dict[str, list[Approver]]:
+    """By vault, its signers who can sign a payment. As `signers_of`."""
+    return {vault_id: able_among(seats) for vault_id, seats in signers_of(db, vault_ids, chosen).items()}
 
 
 class SignerNow(NamedTuple):
@@ -140,9 +163,13 @@ class SignerNow(NamedTuple):
     key_index: int = 0
     first_name: str | None = None
     surname: str | None = None
+    email: str | None = None
     maker: str | None = None
     model: str | None = None
     firmware: str | None = None
+    role_id: int | None = None
+    last_signed_at: datetime | None = None
+    key_check_months: int = 0
 
     @property
     def is_lost(self) -> bool:
@@ -153,58 +180,80 @@ class SignerNow(NamedTuple):
         return self.may_approve and not self.revoked_reason
 
 
-def signers_of(db: Session, vault_ids: Iterable[str]) -> dict[str, list[SignerNow]]:
-    """By vault, in the order of their keys."""
+def able_among(seats: Iterable[SignerNow], *, stays: bool = False) -> list[Approver]:
+    """Those who can sign a payment. ``stays``: one that pays only vaults of the workspace."""
+    return [
+        (seat.user_id, seat.role_id)
+        for seat in seats
+        if seat.can_sign or (stays and seat.may_approve and may_move_on(seat.revoked_reason))
+    ]
+
+
+def signers_of(
+    db: Session, vault_ids: Iterable[str], chosen: Select[str] | None = None
+) -> dict[str, list[SignerNow]]:
+    """By vault, in the order of their keys. ``chosen`` selects the same ids, where they may be many."""
 
     def read(ids: list[str]) -> dict[str, list[SignerNow]]:
         by_vault: dict[str, list[SignerNow]] = {vault_id: [] for vault_id in ids}
-        for row in db.execute(_SIGNERS_NOW, {"vault_ids": ids}):
-            by_vault[row.vault_id].append(SignerNow(*row[1:]))
+        which = VaultSignerRow.vault_id.in_(ids if chosen is None else chosen)
+        for row in db.execute(_SIGNERS_NOW.where(which)):
+            if row.vault_id in by_vault:
+                by_vault[row.vault_id].append(SignerNow(*row[1:]))
         return by_vault
 
     return read_each(db, "signers", vault_ids, read)
 
 
+_IS_THEIRS = and_(
+    MembershipRow.workspace_id == VaultRow.workspace_id, MembershipRow.user_id == VaultSignerRow.user_id
+)
 _SIGNERS_NOW = (
     select(
         VaultSignerRow.vault_id,
         VaultSignerRow.key_id,
         VaultSignerRow.user_id,
         KeyRow.revoked_reason,
-        MAY_APPROVE,
+        approver(VaultRow.workspace_id, VaultSignerRow.user_id).correlate(VaultRow, VaultSignerRow).exists(),
         VaultSignerRow.key_index,
         UserRow.first_name,
         UserRow.surname,
+        UserRow.email,
         KeyRow.maker,
         KeyRow.model,
         KeyRow.firmware,
+        MembershipRow.role_id,
+        KeyRow.last_signed_at,
+        WorkspaceRow.key_check_months,
     )
     .join(UserRow, UserRow.id == VaultSignerRow.user_id)
     .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
+    .join(WorkspaceRow, WorkspaceRow.id == VaultRow.workspace_id)
     .join(KeyRow, KeyRow.id == VaultSignerRow.key_id)
-    .where(VaultSignerRow.vault_id.in_(bindparam("vault_ids", expanding=True)))
+    .outerjoin(MembershipRow, _IS_THEIRS)
     .order_by(VaultSignerRow.vault_id, VaultSignerRow.key_index)
 )
 
 
-def _able(which: ColumnElement[bool]) -> Select[str]:
-    """The vault of every signer among ``which`` whose role in its workspace carries PAYMENT_APPROVE."""
-    return (
-        select(VaultSignerRow.vault_id)
-        .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
-        .join(KeyRow, KeyRow.id == VaultSignerRow.key_id)
-        .join(
-            MembershipRow,
-            (MembershipRow.workspace_id == VaultRow.workspace_id)
-            & (MembershipRow.user_id == VaultSignerRow.user_id),
-        )
-        .join(RolePermissionRow, RolePermissionRow.role_id == MembershipRow.role_id)
-        .where(RolePermissionRow.permission == PermissionName.PAYMENT_APPROVE.value, which)
+_MONTH: Final = timedelta(days=365) / 12
+
+
+# Key checks: whether the device of a signer still signs. A workspace asks for it once in some months; every
+# signature that the platform verified counts, of a payment, a proof, or the challenge of a registration.
+def is_due(last_signed_at: datetime, months: int, now: datetime) -> bool:
+    return months > 0 and last_signed_at + months * _MONTH <= now
+
+
+def due(now: datetime) -> ColumnElement[bool]:
+    """Of a `KeyRow`: an active key whose workspaces, or one of them, ask for a signature again."""
+    late = (
+        and_(WorkspaceRow.key_check_months == months, KeyRow.last_signed_at <= now - months * _MONTH)
+        for months in range(1, MOST_CHECK_MONTHS + 1)
     )
-
-
-def _counted(db: Session, able: Select[str], among: Select[str] | Collection[str]) -> dict[str, int]:
-    """How many of these signers each vault has; one without any is not in it."""
-    able_signers = able.where(VaultSignerRow.vault_id.in_(among)).subquery()
-    query = select(able_signers.c.vault_id, func.count()).group_by(able_signers.c.vault_id)
-    return dict(db.execute(query).all())
+    seats = (
+        select(VaultSignerRow.key_id)
+        .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
+        .join(WorkspaceRow, WorkspaceRow.id == VaultRow.workspace_id)
+        .where(VaultSignerRow.key_id == KeyRow.id, VaultRow.replaced_by_id.is_(None), or_(*late))
+    )
+    return and_(KeyRow.status == "active", seats.correlate(KeyRow).exists())

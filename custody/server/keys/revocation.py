@@ -10,14 +10,8 @@ from custody.schemas import keys as wire
 from custody.schemas.call import PermissionName
 from custody.schemas.keys import REVOKE_KEY, RevokedReason
 from custody.schemas.proposals import ProposalStatus, TxType
+from custody.server import errors
 from custody.server.calls import Ctx, serves
-from custody.server.errors import (
-    NoRoleOpens,
-    NotFound,
-    PermissionDenied,
-    SecondPersonNeeded,
-    StateConflict,
-)
 from custody.server.keys.calls import key_shape
 from custody.server.keys.quorums import SHORT, left_short_by, workspaces_where
 from custody.server.people.staff import membership_of, organisations_of
@@ -56,27 +50,27 @@ def revoke_key(ctx: Ctx, request: wire.RevokeKeyRequest) -> wire.Key:
     """
     db, caller, key = ctx.db, ctx.caller, ctx.db.get(KeyRow, request.key_id)
     if key is None:
-        raise NotFound(NO_KEY)
+        raise errors.NotFound(NO_KEY)
     if caller is not OPERATOR and key.user_id != caller.user_id:
         served = _require_administrator(db, caller, key, request.reason)
         # Only a change that a second person confirms has a workspace.
         agreed_in = None if ctx.maybe_access is None else ctx.maybe_access.organisation_id
         _require_second_person(db, served, agreed_in)
     if key.revoked_reason == request.reason:
-        return key_shape(db, key)
+        return key_shape(ctx, key)
     if key.revoked_reason == "lost":
-        raise StateConflict("The key was marked lost, and that is final.")
+        raise errors.StateConflict("The key was marked lost, and that is final.")
     sees = None if caller is OPERATOR else caller.user_id
-    short = left_short_by(db, sees, VaultSignerRow.key_id == key.id, is_forced=request.force)
+    short = left_short_by(db, ctx.now, sees, VaultSignerRow.key_id == key.id, is_forced=request.force)
     key.status, key.revoked_reason, key.updated_at = "revoked", request.reason, ctx.now
     db.flush()
     if request.reason == "lost":
         _withdraw_approvals(ctx, key)
-    tell_revoked(ctx.tools.audit.events, db, key)
+    tell_revoked(ctx.tools.events, db, key)
     facts = {"key": key.id, "user": key.user_id, "reason": key.revoked_reason}
     # In no workspace's log, wherever a second person confirmed it: a key is its owner's.
     ctx.tools.audit.record(db, caller, REVOKED, None, **facts, short_vaults=short)
-    return key_shape(db, key)
+    return key_shape(ctx, key)
 
 
 def _withdraw_approvals(ctx: Ctx, key: KeyRow) -> None:
@@ -132,13 +126,13 @@ def _require_administrator(db: Session, caller: Caller, key: KeyRow, reason: Rev
     users in each of them may revoke it. Raises NotFound, PermissionDenied.
     """
     if not _are_colleagues(db, caller.user_id, key.user_id):
-        raise NotFound(NO_KEY)
+        raise errors.NotFound(NO_KEY)
     if reason != "lost":
-        raise NoRoleOpens("Only its owner replaces a key; an administrator marks it lost.")
+        raise errors.NoRoleOpens("Only its owner replaces a key; an administrator marks it lost.")
     served = _workspaces_on(db, key.user_id, key.network)
     if not served or not served <= workspaces_where(db, caller.user_id, [PermissionName.MANAGE_USERS]):
         needed = PermissionName.MANAGE_USERS
-        raise PermissionDenied(
+        raise errors.PermissionDenied(
             f"To mark a member's key lost you need {needed} in each of their workspaces on {key.network}."
         )
     return served
@@ -158,7 +152,7 @@ def _require_second_person(db: Session, served: set[int], agreed_in: int | None)
     )
     for organisation_id, role in db.execute(rules):
         if organisation_id != agreed_in:
-            raise SecondPersonNeeded(
+            raise errors.SecondPersonNeeded(
                 f"An organisation that this key serves wants a second person, in the role {role}, "
                 "to confirm that a member's key is lost. The owner can mark it lost alone."
             )

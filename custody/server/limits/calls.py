@@ -27,14 +27,8 @@ from custody.schemas.limits import (
     UPDATE_VAULT,
     VAULT_LIMITS,
 )
+from custody.server import errors
 from custody.server.calls import ChangeApproval, Ctx, serves
-from custody.server.errors import (
-    CustodyError,
-    Invalid,
-    PolicyUnavailable,
-    RoleLimitExceeded,
-    VaultLimitExceeded,
-)
 from custody.server.limits.stored import (
     OutgoingAmount,
     role_of,
@@ -97,7 +91,7 @@ def check_user_role_limit(ctx: Ctx, query: wire.CheckRoleQuery) -> wire.LimitChe
     role = ctx.find(RoleRow, query.role_id, "role")
     amount = read_amount("amount_to_check", query.amount_to_check)
     if membership_in(ctx.db, ctx.access, query.uuid).role_id != role.id:
-        raise Invalid.at("/role_id", f"User {query.uuid} holds another role in this workspace.")
+        raise errors.Invalid.at("/role_id", f"User {query.uuid} holds another role in this workspace.")
     policy = ctx.tools.policies.of(role)
     usage = usage_of_member(ctx.db, role.workspace_id, query.uuid, policy.cycle.start(ctx.now))
     return wire.LimitCheck(success=fits(policy, usage, amount))
@@ -148,7 +142,7 @@ def vault_limits(ctx: Ctx, query: VaultQuery) -> wire.VaultLimits | wire.LimitEr
     vault = vault_in(ctx.db, ctx.access, query.vault_id)
     try:
         return limits_of_vaults(ctx, [vault])[vault.id]
-    except PolicyUnavailable as error:
+    except errors.PolicyUnavailable as error:
         return wire.LimitError(limit_error=error.detail)
 
 
@@ -210,14 +204,14 @@ def require_in_limits(ctx: Ctx, vault: VaultRow, movement: OutgoingAmount) -> No
         enough = policy.limit - movement.amount
         usage = usage_of_member(db, workspace_id, ctx.caller.user_id, since, movement, enough=enough)
         if not fits(policy, usage, movement.amount):
-            raise _refused(RoleLimitExceeded, "your role's", policy, usage, movement)
+            raise _refused(errors.RoleLimitExceeded, "your role's", policy, usage, movement)
     policy = _in_units(policies.of(vault), movement)
     if not policy.is_per_cycle and movement.amount <= policy.limit:
         return
     since, enough = policy.cycle.start(movement.proposed_at), policy.limit - movement.amount
     usage = usage_of_vault(db, vault.id, since, movement, enough=enough)
     if not fits(policy, usage, movement.amount):
-        raise _refused(VaultLimitExceeded, "the vault's", policy, usage, movement)
+        raise _refused(errors.VaultLimitExceeded, "the vault's", policy, usage, movement)
 
 
 def room(ctx: Ctx, vault: VaultRow, *, after: int = 0) -> Room:
@@ -236,12 +230,12 @@ def _in_units(policy: SpendingPolicy, movement: OutgoingAmount) -> SpendingPolic
 
 
 def _refused(
-    error: type[CustodyError],
+    error: type[errors.CustodyError],
     whose: str,
     policy: SpendingPolicy,
     usage: Usage,
     movement: OutgoingAmount,
-) -> CustodyError:
+) -> errors.CustodyError:
     """In words, and with its figures in BTC or in whole tokens."""
     text: Callable[[int], str] = btc
     what, unit = f"payment of {text(movement.amount)} BTC, fee included,", "BTC"
@@ -311,4 +305,4 @@ def read_amount(field: str, text: str) -> Sats:
     try:
         return parse_btc(text)
     except InvalidAmount as error:
-        raise Invalid.at(f"/{field}", str(error)) from error
+        raise errors.Invalid.at(f"/{field}", str(error)) from error

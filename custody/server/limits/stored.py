@@ -25,7 +25,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.sql.elements import SQLCoreOperations
 
 from custody.schemas.proposals import TxType
-from custody.server.proposals.lifecycle import IS_ENDED, holds_coins_clause
+from custody.server.proposals.lifecycle import IS_ENDED, IS_INPUT, holds_coins_clause
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.rules.limits import Cycle, CyclePeriod, SpendingPolicy, Usage
 from custody.server.store.models import (
@@ -212,8 +212,7 @@ def _spent_its_coins() -> ColumnElement[bool]:
     return exists().where(
         ProposalInputRow.proposal_id == ProposalRow.id,
         ChainCoinRow.chain == chain,
-        ChainCoinRow.txid == ProposalInputRow.txid,
-        ChainCoinRow.vout == ProposalInputRow.vout,
+        IS_INPUT,
         ChainCoinRow.spent_by == ProposalRow.txid_expected,
     )
 

@@ -88,7 +88,7 @@ class Template(Enum):
     CODE = Text(
         "Your sign-in code",
         "Your sign-in code is {code}\n\n"
-        "It is good for {minutes} minutes and for one sign-in. "
+        "It was asked for at {time} UTC, and is good for {minutes} minutes and for that sign-in alone. "
         "If you are not signing in, change your password:\n"
         "somebody knows it.\n",
         made=frozenset({"code"}),
@@ -96,7 +96,8 @@ class Template(Enum):
     CONFIRMATION_CODE = Text(
         "Your code to confirm a change",
         "Your code to confirm a change on the console is {code}\n\n"
-        "It is good for {minutes} minutes and once. If you are changing nothing, change your password:\n"
+        "It was asked for at {time} UTC, and is good for {minutes} minutes, on the page that says so.\n"
+        "If you are changing nothing, change your password:\n"
         "somebody acts in your name.\n",
         made=frozenset({"code"}),
     )

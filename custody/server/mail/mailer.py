@@ -12,7 +12,7 @@ from email.message import EmailMessage
 from email.policy import SMTP, SMTPUTF8
 from email.utils import format_datetime
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import idna
 import structlog
@@ -21,13 +21,14 @@ from pydantic import SecretStr
 from custody.common.deadlines import Deadline
 from custody.common.exchange import is_loopback
 from custody.server.errors import MailRefused, MailUnavailable, Misconfigured
-from custody.server.meters import Meters
 from custody.server.rules.credentials import new_id
 from custody.server.rules.ports import Clock, RandomBytes
 
+if TYPE_CHECKING:
+    from custody.server.meters import Meters
+
 log = structlog.get_logger()
 
-SENDER = "custody@localhost"
 # RFC 5322, section 2.1.1: characters in a line, without its end.
 MAX_LINE = 998
 # RFC 6409: submission with STARTTLS; RFC 8314: submission over TLS from the start.
@@ -104,7 +105,7 @@ class MessageBuilder:
 class CountedMailer:
     """Wraps a mailer and counts its outcomes."""
 
-    def __init__(self, mailer: Mailer, meters: Meters) -> None:
+    def __init__(self, mailer: Mailer, meters: "Meters") -> None:
         self._mailer = mailer
         self._mails = meters.mails
 

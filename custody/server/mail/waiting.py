@@ -1,5 +1,5 @@
-"""Mails to people for whom something waits, a proposal for their signature or a change for their
-confirmation: one job for each person, and one mail with all that waits when it is sent.
+"""Mails to people for whom something waits, a proposal for their signature, a change for their confirmation,
+or a check of their key: one job for each person, and one mail with all that waits when it is sent.
 
 What is signed or decided by then is not in it. At least once, like every mail.
 """
@@ -16,13 +16,14 @@ from custody.common.text import btc
 from custody.schemas.changes import ChangeStatus
 from custody.schemas.proposals import ProposalStatus
 from custody.server.jobs.outbox import IS_OPEN, Again, Finish, JobDone, Task, enqueue_new
-from custody.server.keys.quorums import approver
+from custody.server.keys.quorums import approver, due
 from custody.server.mail.jobs import WAITING, one_line, plain, sent
 from custody.server.mail.mailer import Mail, Mailer
 from custody.server.people.staff import organisations_of
+from custody.server.proposals.lifecycle import NOT_HELD
 from custody.server.proposals.records import has_decided
 from custody.server.rules.ports import Clock
-from custody.server.second_person.requirement import CONFIRMS
+from custody.server.second_person.requirement import confirms
 from custody.server.store import Store
 from custody.server.store.models import (
     JobRow,
@@ -41,6 +42,8 @@ from custody.server.store.models import (
 GATHER: Final = timedelta(minutes=2)
 # At most one mail to each person in this time.
 INTERVAL: Final = timedelta(minutes=30)
+# Of the mails about key checks, where nothing else waits.
+REMIND_AGAIN: Final = timedelta(days=7)
 MAX_LINES: Final = 20
 MAX_FOUND: Final = 100
 
@@ -73,6 +76,14 @@ def tell_waiting(db: Session, people: Select[int], now: datetime) -> None:
         enqueue_new(db, WAITING, subjects, due)
 
 
+def remind_of_checks(db: Session, now: datetime) -> int:
+    """Queues a mail to each holder of a key whose device has to sign again. A part of `Tidying`."""
+    late = exists().where(KeyRow.user_id == UserRow.id, due(now)).correlate(UserRow)
+    is_long_ago = UserRow.waiting_mailed_at.is_(None) | (UserRow.waiting_mailed_at <= now - REMIND_AGAIN)
+    tell_waiting(db, select(UserRow.id).where(is_long_ago, late), now)
+    return 0
+
+
 class WaitingMail:
     """Handles those jobs."""
 
@@ -101,7 +112,8 @@ class WaitingMail:
         """What the person can sign or confirm, the oldest first; a change that cools off says until when."""
         if not db.get_one(UserRow, user_id).mails_waiting:
             return ()
-        return [*_proposals(db, user_id, self._clock()), *_changes(db, user_id, self._clock())]
+        now = self._clock()
+        return [*_proposals(db, user_id, now), *_changes(db, user_id, now), *_checks(db, user_id, now)]
 
 
 def _mail(user: UserRow, items: Sequence[Item]) -> Mail:
@@ -136,6 +148,7 @@ def _proposals(db: Session, user_id: int, now: datetime) -> list[Item]:
         .where(
             ProposalRow.status == ProposalStatus.PENDING.value,
             ProposalRow.replaced_by_id.is_(None),
+            NOT_HELD,
             ProposalRow.profile_key_id.is_(None),
             ProposalRow.expires_at > now,
             VaultRow.frozen_at.is_(None),
@@ -160,6 +173,17 @@ def _proposal(proposal: ProposalRow, vault: str, workspace: str, organisation: s
     return Item(proposal.id, words, f"{words}, {', '.join(paid)}" if paid else words)
 
 
+def _checks(db: Session, user_id: int, now: datetime) -> list[Item]:
+    items = []
+    for key in db.scalars(select(KeyRow).where(KeyRow.user_id == user_id, due(now)).order_by(KeyRow.id)):
+        words = (
+            f"check of the signing key {key.master_fingerprint}: its device last signed on "
+            f"{key.last_signed_at:%Y-%m-%d}. To show that it still does, connect it and run signerd register"
+        )
+        items.append(Item(f"key {key.id}", words, words))
+    return items
+
+
 def _changes(db: Session, user_id: int, now: datetime) -> list[Item]:
     query = (
         select(PendingChangeRow, OrganisationRow.name)
@@ -169,7 +193,7 @@ def _changes(db: Session, user_id: int, now: datetime) -> list[Item]:
             PendingChangeRow.expires_at > now,
             PendingChangeRow.asked_by != user_id,
             PendingChangeRow.organisation_id.in_(organisations_of(user_id)),
-            exists().where(MembershipRow.user_id == user_id, CONFIRMS).correlate(PendingChangeRow),
+            exists().where(MembershipRow.user_id == user_id, confirms()).correlate(PendingChangeRow),
         )
         .order_by(PendingChangeRow.asked_at, PendingChangeRow.id)
         .limit(MAX_FOUND)

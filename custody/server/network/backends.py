@@ -4,16 +4,19 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import structlog
 
 from custody.schemas.common import Priority
 from custody.server.chain.backend import BlockRef, ChainBackend
 from custody.server.errors import ChainUnavailable
-from custody.server.meters import Meters
-from custody.server.rules.fees import TARGET_BLOCKS, bounded
+from custody.server.rules.fees import TARGET_BLOCKS, bounded, floor_of
 from custody.server.rules.ports import Clock
 from multisig import FeeRate
+
+if TYPE_CHECKING:
+    from custody.server.meters import Meters
 
 log = structlog.get_logger()
 
@@ -65,10 +68,11 @@ class Reach:
 
 @dataclass(frozen=True)
 class Quote:
-    """The backend's last tip and fee rates."""
+    """The backend's last tip and fee rates. ``floor``: the least to propose."""
 
     tip: BlockRef
     rates: Mapping[Priority, FeeRate]
+    floor: FeeRate
 
 
 class Market:
@@ -76,7 +80,7 @@ class Market:
     them at every poll; before the first one the caller asks the backend. Thread-safe.
     """
 
-    def __init__(self, backends: Backends, clock: Clock, meters: Meters) -> None:
+    def __init__(self, backends: Backends, clock: Clock, meters: "Meters") -> None:
         self._backends = backends
         self._clock = clock
         self._meters = meters
@@ -94,10 +98,12 @@ class Market:
         """Asks the backend. Raises ChainUnavailable."""
         backend = backend_of(self._backends, chain)
         try:
+            floor = floor_of(backend.least_fee_rate())
             rates = {
-                priority: bounded(backend.fee_estimate(blocks)) for priority, blocks in TARGET_BLOCKS.items()
+                priority: bounded(backend.fee_estimate(blocks), floor)
+                for priority, blocks in TARGET_BLOCKS.items()
             }
-            quote = Quote(backend.tip(), rates)
+            quote = Quote(backend.tip(), rates, floor)
         except ChainUnavailable as error:
             self._silent(chain, error.detail)
             raise

@@ -3,6 +3,7 @@ in the mempool: nodes restart, and may evict or never have received them (P37).
 """
 
 from datetime import datetime, timedelta
+from typing import Final
 
 import structlog
 from sqlalchemy import select
@@ -11,20 +12,13 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TroubleKind
 from custody.server.audit.log import AuditLog
-from custody.server.chain.backend import (
-    FOR_GOOD,
-    Accepted,
-    AlreadyKnown,
-    BroadcastRefused,
-    Outcome,
-    RefusalCode,
-)
+from custody.server.chain import backend
 from custody.server.errors import ChainUnavailable, VaultFrozen
 from custody.server.jobs.outbox import BROADCAST, Again, Dead, Finish, JobDone, Task, Verdict, enqueue
 from custody.server.jobs.tidying import SWEPT_AT_ONCE
 from custody.server.network.backends import Backends, backend_of
 from custody.server.network.sightings import is_outbid
-from custody.server.proposals.bounds import require_thawed
+from custody.server.proposals.bounds import approvals_missing, require_thawed
 from custody.server.proposals.lifecycle import Lifecycle, taken_back_by
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import PLATFORM
@@ -70,7 +64,7 @@ class Broadcaster:
             return lambda _db: JobDone()
         if is_withheld:
             return lambda db: self._withhold(db, task.subject)
-        outcome: Outcome | ChainUnavailable
+        outcome: backend.Outcome | ChainUnavailable
         try:
             outcome = backend_of(self._backends, chain).broadcast(Transaction.parse(raw))
         except ChainUnavailable as error:
@@ -84,17 +78,22 @@ class Broadcaster:
         if withheld is None:
             return Again("It is not withheld any more.")
         code, reason = withheld
+        if code == _UNAPPROVED:
+            proposal.final_tx = proposal.failure_code = proposal.failure_reason = None
+            self._lifecycle.apply(db, proposal, LifecycleEvent.APPROVAL_ASKED)
+            self._note(db, proposal, STALLED, code=code)
+            return JobDone()
         if Status(proposal.status) in TO_BROADCAST:
             self._stall(db, proposal, code, reason)
         return Again(reason)
 
-    def _record(self, db: Session, proposal_id: str, outcome: Outcome | ChainUnavailable) -> Verdict:
+    def _record(self, db: Session, proposal_id: str, outcome: backend.Outcome | ChainUnavailable) -> Verdict:
         proposal = db.get_one(ProposalRow, proposal_id, with_for_update=True)
         match outcome:
-            case Accepted() | AlreadyKnown():
+            case backend.Accepted() | backend.AlreadyKnown():
                 self._taken(db, proposal)
                 return JobDone()
-            case BroadcastRefused():
+            case backend.BroadcastRefused():
                 return self._refused(db, proposal, outcome)
             case ChainUnavailable():
                 if Status(proposal.status) in TO_BROADCAST:
@@ -114,7 +113,7 @@ class Broadcaster:
                 proposal.trouble = proposal.trouble_words = proposal.trouble_since = None
             self._lifecycle.touch(db, proposal)
 
-    def _refused(self, db: Session, proposal: ProposalRow, refused: BroadcastRefused) -> Verdict:
+    def _refused(self, db: Session, proposal: ProposalRow, refused: backend.BroadcastRefused) -> Verdict:
         code, status = refused.code.value, Status(proposal.status)
         if status not in TO_BROADCAST:
             if status is Status.BROADCASTING and proposal.failure_code != code:
@@ -122,7 +121,7 @@ class Broadcaster:
                 proposal.failure_code, proposal.failure_reason = code, _in_words(refused)
                 self._lifecycle.touch(db, proposal)
             return Again(refused.reason)
-        if refused.code in FOR_GOOD:
+        if refused.code in backend.FOR_GOOD:
             proposal.failure_code, proposal.failure_reason = code, refused.reason
             self._lifecycle.apply(db, proposal, LifecycleEvent.REFUSED_FOR_GOOD)
             log.error("broadcast refused", proposal=proposal.id, code=refused.code, reason=refused.reason)
@@ -156,14 +155,20 @@ class Broadcaster:
         self._audit.record(db, PLATFORM, event, place, proposal=proposal.id, **facts)
 
 
+_UNAPPROVED: Final = "approval-missing"
+
+
 def _withheld(db: Session, proposal: ProposalRow) -> tuple[str, str] | None:
-    """Why the platform does not broadcast it now, as a code and a sentence: its vault or the one that
-    replaces it is frozen, or a newer version returns its coins to the vault. A vault's freeze does not apply
-    to a forward, which spends a member's own coins.
+    """Why the platform does not broadcast it now, as a code and a sentence: its vault names an approver since
+    it was signed, its vault or the one that replaces it is frozen, or a newer version returns its coins to
+    the vault. A vault's controls do not apply to a forward, which spends a member's own coins.
     """
     if proposal.profile_key_id is None:
+        vault = db.get_one(VaultRow, proposal.vault_id)
+        if Status(proposal.status) in TO_BROADCAST and approvals_missing(db, vault, proposal.id):
+            return _UNAPPROVED, "Its vault asks for an approval that it lacks."
         try:
-            require_thawed(db, db.get_one(VaultRow, proposal.vault_id))
+            require_thawed(db, vault)
         except VaultFrozen as error:
             return "vault-frozen", error.detail
     back = taken_back_by(db, proposal)
@@ -172,20 +177,20 @@ def _withheld(db: Session, proposal: ProposalRow) -> tuple[str, str] | None:
     return None
 
 
-def _in_a_word(outcome: Outcome | ChainUnavailable) -> str:
+def _in_a_word(outcome: backend.Outcome | ChainUnavailable) -> str:
     match outcome:
-        case Accepted():
+        case backend.Accepted():
             return "accepted"
-        case AlreadyKnown():
+        case backend.AlreadyKnown():
             return "already-known"
-        case BroadcastRefused(code=code):
+        case backend.BroadcastRefused(code=code):
             return code.value
         case ChainUnavailable():
             return "unavailable"
 
 
-def _in_words(refused: BroadcastRefused) -> str:
-    if refused.code is RefusalCode.FEE_TOO_LOW:
+def _in_words(refused: backend.BroadcastRefused) -> str:
+    if refused.code is backend.RefusalCode.FEE_TOO_LOW:
         return (
             f"{refused.reason}. Nodes ask for a higher fee. It is offered again; create-psbt with "
             "replaces_psbt_id raises its fee."

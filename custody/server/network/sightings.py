@@ -20,6 +20,7 @@ from custody.server.jobs.outbox import BROADCAST, enqueue
 from custody.server.network.deposits import ChainSnapshot
 from custody.server.proposals.lifecycle import (
     IS_ENDED,
+    IS_INPUT,
     TOKEN_KINDS,
     Lifecycle,
     age_in_family,
@@ -51,7 +52,7 @@ SEEN = frozenset({Observation.IN_MEMPOOL, Observation.MINED, Observation.MINED_E
 # ``cause``: the event of the chain.
 COINS_RELEASED = Event(
     "CANCELLED_COINS_RELEASED",
-    "The coins of the proposal {proposal}, which was cancelled, are free // {cause}",
+    "The coins of the proposal {proposal}, which has ended, are free // {cause}",
     Category.CHAIN,
 )
 _WORDS = {
@@ -287,14 +288,7 @@ def coins_by_proposal(
     """By proposal id, the coins of its inputs in order; None for a coin that is not on the chain."""
     query = (
         select(ProposalInputRow, ChainCoinRow)
-        .outerjoin(
-            ChainCoinRow,
-            and_(
-                ChainCoinRow.chain == chain,
-                ChainCoinRow.txid == ProposalInputRow.txid,
-                ChainCoinRow.vout == ProposalInputRow.vout,
-            ),
-        )
+        .outerjoin(ChainCoinRow, and_(ChainCoinRow.chain == chain, IS_INPUT))
         .order_by(ProposalInputRow.proposal_id, ProposalInputRow.input_index)
     )
     by_proposal: dict[str, list[ChainCoinRow | None]] = defaultdict(list)

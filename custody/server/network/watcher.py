@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 import structlog
 from sqlalchemy import delete, func, select
@@ -11,6 +12,7 @@ from custody.server.audit.log import AuditLog
 from custody.server.chain.backend import ChainBackend
 from custody.server.errors import ChainUnavailable
 from custody.server.jobs.leases import Held
+from custody.server.network import asides
 from custody.server.network.backends import Backends, Market, backend_of
 from custody.server.network.deposits import KEPT_BLOCKS, ChainSnapshot, Coins, take_snapshot
 from custody.server.network.movements import MovementWriter
@@ -140,6 +142,7 @@ class Watcher:
                 self._held.require(db)
             touched = self._coins.apply(db, snapshot, raws)
             self._movements.apply(db, snapshot, touched)
+            asides.carry_on(db, self.audit, self.chain, touched)
             self._store_blocks(db, snapshot)
             sightings = Sightings(
                 db, self.audit, self.lifecycle, self.chain, snapshot, raws, self._required_rate
@@ -164,7 +167,11 @@ class Watcher:
         db.execute(delete(ChainBlockRow).where(ours, ~is_kept))
         db.add_all(
             ChainBlockRow(
-                chain=self.chain, height=block.height, block_hash=block.hash, seen_at=self.lifecycle.clock()
+                chain=self.chain,
+                height=block.height,
+                block_hash=block.hash,
+                mined_at=datetime.fromtimestamp(block.time, UTC),
+                seen_at=self.lifecycle.clock(),
             )
             for block in snapshot.blocks
         )

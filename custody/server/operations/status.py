@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, case, func, or_, select, text
+from sqlalchemy import ColumnElement, Select, case, func, or_, select, text, tuple_
 from sqlalchemy.orm import Session
 
 from custody.server.audit.checkpoints import SIGNED
@@ -20,7 +20,9 @@ from custody.server.rules.audit import PLATFORM_CHAIN, Category, Event
 from custody.server.rules.credentials import OPERATOR
 from custody.server.rules.lifecycle import REPLACEABLE
 from custody.server.store import Store
-from custody.server.store.models import AuditEventRow, ChainBlockRow, JobRow, LeaseRow, ProposalRow
+from custody.server.store.models.bookkeeping import AuditEventRow, JobRow, LeaseRow
+from custody.server.store.models.proposals import ProposalRow
+from custody.server.store.models.vaults import ChainBlockRow
 
 _SIZES: Final = {
     "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
@@ -163,20 +165,11 @@ def _proposals(db: Session) -> tuple[ProposalFigures, ...]:
 
 
 def chain_figures(db: Session) -> tuple[ChainFigures, ...]:
-    highest = (
-        select(ChainBlockRow.chain, func.max(ChainBlockRow.height).label("height"))
-        .group_by(ChainBlockRow.chain)
-        .subquery()
-    )
-    query = (
-        select(ChainBlockRow)
-        .join(highest, (ChainBlockRow.chain == highest.c.chain) & (ChainBlockRow.height == highest.c.height))
-        .order_by(ChainBlockRow.chain)
-    )
-    return tuple(
-        ChainFigures(block.chain, block.height, block.block_hash, block.seen_at)
-        for block in db.scalars(query)
-    )
+    highest = select(ChainBlockRow.chain, func.max(ChainBlockRow.height)).group_by(ChainBlockRow.chain)
+    place = ChainBlockRow.chain, ChainBlockRow.height
+    columns = *place, ChainBlockRow.block_hash, ChainBlockRow.seen_at
+    query = select(*columns).where(tuple_(*place).in_(highest)).order_by(ChainBlockRow.chain)
+    return tuple(ChainFigures(*row) for row in db.execute(query))
 
 
 # Never given up: a signed payment, whose coins are locked (P14).

@@ -13,20 +13,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
+from custody.schemas import users as wire
 from custody.schemas.call import PermissionName
 from custody.schemas.common import Listed, WorkspaceQuery
-from custody.schemas.users import (
-    ACCEPT_INVITE,
-    INVITE_TO_WORKSPACE,
-    OWN_INVITATIONS,
-    REVOKE_INVITE,
-    WORKSPACE_INVITATIONS,
-    AcceptInviteQuery,
-    Invitation,
-    InviteResponse,
-    InviteToWorkspaceRequest,
-    RevokeInviteRequest,
-)
 from custody.schemas.users import InvitationStatus as Status
 from custody.server.audit.log import AuditLog
 from custody.server.calls import Ctx, serves
@@ -83,8 +72,8 @@ _IN_WORDS = {
 }
 
 
-@serves(INVITE_TO_WORKSPACE)
-def invite_to_workspace(ctx: Ctx, request: InviteToWorkspaceRequest) -> InviteResponse:
+@serves(wire.INVITE_TO_WORKSPACE)
+def invite_to_workspace(ctx: Ctx, request: wire.InviteToWorkspaceRequest) -> wire.InviteResponse:
     """Mails the address, whether it has an account or not."""
     if request.org_id != ctx.access.organisation_id:
         raise NotFound("The workspace and the organisation named do not belong together.")
@@ -107,22 +96,22 @@ def invite_to_workspace(ctx: Ctx, request: InviteToWorkspaceRequest) -> InviteRe
     ctx.db.add(invitation)
     _mail(ctx, invitation)
     ctx.event(SENT, **_facts(invitation))
-    return InviteResponse(invite_id=invitation.id)
+    return wire.InviteResponse(invite_id=invitation.id)
 
 
-@serves(WORKSPACE_INVITATIONS)
-def workspace_invitations(ctx: Ctx, _: WorkspaceQuery) -> Listed[Invitation]:
+@serves(wire.WORKSPACE_INVITATIONS)
+def workspace_invitations(ctx: Ctx, _: WorkspaceQuery) -> Listed[wire.Invitation]:
     return _listed(ctx, models.InvitationRow.workspace_id == ctx.access.workspace_id)
 
 
-@serves(OWN_INVITATIONS)
-def own_invitations(ctx: Ctx, _: None) -> Listed[Invitation]:
+@serves(wire.OWN_INVITATIONS)
+def own_invitations(ctx: Ctx, _: None) -> Listed[wire.Invitation]:
     address = ctx.db.get_one(UserRow, ctx.caller.user_id).email
     return _listed(ctx, models.InvitationRow.invited_email == address)
 
 
-@serves(ACCEPT_INVITE)
-def accept_invite(ctx: Ctx, request: AcceptInviteQuery) -> Invitation:
+@serves(wire.ACCEPT_INVITE)
+def accept_invite(ctx: Ctx, request: wire.AcceptInviteQuery) -> wire.Invitation:
     invitation = ctx.db.get(models.InvitationRow, request.invite_id, with_for_update=True)
     if invitation is None:
         raise NotFound("There is no such invitation.")
@@ -144,8 +133,8 @@ def accept_invite(ctx: Ctx, request: AcceptInviteQuery) -> Invitation:
     return _details(ctx.db, invitation)
 
 
-@serves(REVOKE_INVITE)
-def revoke_invite(ctx: Ctx, request: RevokeInviteRequest) -> Invitation:
+@serves(wire.REVOKE_INVITE)
+def revoke_invite(ctx: Ctx, request: wire.RevokeInviteRequest) -> wire.Invitation:
     invitation = ctx.find(models.InvitationRow, request.invite_id, "invitation", for_update=True)
     _decide(ctx, invitation, Status.REVOKED)
     ctx.event(REVOKED, **_facts(invitation))
@@ -256,7 +245,7 @@ def withdraw_offer(ctx: Ctx, user_id: int) -> None:
         ctx.event(REVOKED, **_facts(invitation))
 
 
-def _listed(ctx: Ctx, of: ColumnElement[bool]) -> Listed[Invitation]:
+def _listed(ctx: Ctx, of: ColumnElement[bool]) -> Listed[wire.Invitation]:
     """Those that are pending."""
     rows = _rows(ctx.db, waiting_for_answer(of, ctx.now))
     return shown(rows, _shapes, "InviteUID", lambda row: row[0].id)
@@ -276,7 +265,7 @@ def _rows(db: Session, wanted: tuple[ColumnElement[bool], ...]) -> Sequence[Any]
     return db.execute(query).all()
 
 
-def _details(db: Session, invitation: models.InvitationRow) -> Invitation:
+def _details(db: Session, invitation: models.InvitationRow) -> wire.Invitation:
     """As it is now."""
     db.flush()
     return _shapes(_rows(db, (models.InvitationRow.id == invitation.id,)))[0]
@@ -286,10 +275,10 @@ def _facts(invitation: models.InvitationRow) -> dict[str, Any]:
     return {"invitation": invitation.id, "email": invitation.invited_email, "role": invitation.role_id}
 
 
-def _shapes(rows: Sequence[Any]) -> list[Invitation]:
+def _shapes(rows: Sequence[Any]) -> list[wire.Invitation]:
     return [
         shape_of(
-            Invitation,
+            wire.Invitation,
             invitation,
             invite_uid=invitation.id,
             org_id=invitation.organisation_id,
@@ -304,7 +293,7 @@ def _shapes(rows: Sequence[Any]) -> list[Invitation]:
 
 def invitation_expiry(store: Store, clock: Clock, audit: AuditLog) -> Sweep:
     table, end = models.InvitationRow, partial(expire, audit=audit)
-    return partial(end_due, store, clock, table, table.status == Status.PENDING.value, end)
+    return partial(end_due, store, clock, table.expires_at, table.status == Status.PENDING.value, end)
 
 
 def expire(db: Session, invitation: models.InvitationRow, audit: AuditLog) -> None:

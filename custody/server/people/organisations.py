@@ -13,26 +13,11 @@ from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from custody.common.text import name_key
+from custody.schemas import onboarding as wire
+from custody.schemas import users
 from custody.schemas.call import ANY_MEMBER, Page
 from custody.schemas.common import NullInt64, Unreadable
-from custody.schemas.onboarding import (
-    ONBOARDING_REQUESTS,
-    REVIEW_ONBOARDING_REQUEST,
-    SUBMIT_ONBOARDING_REQUEST,
-    OnboardingQuery,
-    OnboardingRequest,
-    ReviewOnboardingRequest,
-    SubmitOnboardingRequest,
-)
 from custody.schemas.onboarding import OnboardingStatus as Status
-from custody.schemas.users import (
-    CREATE_WORKSPACE,
-    UPDATE_WORKSPACE,
-    CreateWorkspaceRequest,
-    UpdateWorkspaceRequest,
-    WorkspaceEntry,
-    WorkspaceInfo,
-)
 from custody.server.calls import Ctx, serves
 from custody.server.errors import NotFound, PermissionDenied, StateConflict
 from custody.server.keys.profiles import chain_on, watch_profiles
@@ -69,6 +54,8 @@ ORGANISATION_CREATED = Event(
 CREATED = Event("WORKSPACE_CREATED", "made the workspace {name} // workspace {workspace}, network {network}")
 RENAMED = Event("WORKSPACE_UPDATED", "renamed the workspace {name} to {new_name}")
 DESCRIBED = Event("WORKSPACE_UPDATED", "changed the workspace's description")
+CHECKS = Event("KEY_CHECKS_CHANGED", "asks every signer's device to sign once in {months} months")
+NO_CHECKS = Event("KEY_CHECKS_CHANGED", "asks no signer's device to sign once in some months")
 
 
 def found_organisation(ctx: Ctx, name: str, *, user_id: int | None = None) -> OrganisationRow:
@@ -136,8 +123,8 @@ def chain_for(db: Session, network: str) -> Network:
     return chain
 
 
-@serves(CREATE_WORKSPACE)
-def create_workspace(ctx: Ctx, request: CreateWorkspaceRequest) -> WorkspaceEntry:
+@serves(users.CREATE_WORKSPACE)
+def create_workspace(ctx: Ctx, request: users.CreateWorkspaceRequest) -> users.WorkspaceEntry:
     organisation_id = ctx.access.organisation_id
     if request.org_id != organisation_id:
         raise NotFound("The workspace and the organisation named do not belong together.")
@@ -157,25 +144,28 @@ def create_workspace(ctx: Ctx, request: CreateWorkspaceRequest) -> WorkspaceEntr
     add_membership(ctx.db, ctx.now, ctx.caller.user_id, workspace.id, role.id)
     record_founding(ctx, enter(ctx.db, ctx.caller, workspace.id, ANY_MEMBER, ctx.now), workspace)
     shape = role_shapes(ctx.db, [role])[role.id]
-    return WorkspaceEntry(workspace_info=workspace_info(workspace), role=shape)
+    return users.WorkspaceEntry(workspace_info=workspace_info(workspace), role=shape)
 
 
-@serves(UPDATE_WORKSPACE)
-def update_workspace(ctx: Ctx, request: UpdateWorkspaceRequest) -> WorkspaceInfo:
+@serves(users.UPDATE_WORKSPACE)
+def update_workspace(ctx: Ctx, request: users.UpdateWorkspaceRequest) -> users.WorkspaceInfo:
     workspace = ctx.db.get_one(WorkspaceRow, ctx.access.workspace_id)
     before = workspace.name
     name = before if request.name is None else request.name
     description = workspace.description if request.description is None else request.description
     if name != before:
         _require_free_name(ctx.db, workspace.organisation_id, name, besides=workspace.id)
-    if (name, description) == (before, workspace.description):
-        return workspace_info(workspace)
+    months_before, months = workspace.key_check_months, request.key_check_months
+    is_described = description != workspace.description
     workspace.name, workspace.description = name, description
+    workspace.key_check_months = months_before if months is None else months
     ctx.db.flush()
-    if name == before:
-        ctx.event(DESCRIBED)
-    else:
+    if name != before:
         ctx.event(RENAMED, name=before, new_name=name)
+    elif is_described:
+        ctx.event(DESCRIBED)
+    if workspace.key_check_months != months_before:
+        ctx.event(CHECKS if months else NO_CHECKS, **{"months": months} if months else {})
     return workspace_info(workspace)
 
 
@@ -187,8 +177,8 @@ def _require_free_name(db: Session, organisation_id: int, name: str, *, besides:
             raise StateConflict(f"The organisation has a workspace called {taken} already.")
 
 
-@serves(SUBMIT_ONBOARDING_REQUEST)
-def submit_onboarding_request(ctx: Ctx, request: SubmitOnboardingRequest) -> OnboardingRequest:
+@serves(wire.SUBMIT_ONBOARDING_REQUEST)
+def submit_onboarding_request(ctx: Ctx, request: wire.SubmitOnboardingRequest) -> wire.OnboardingRequest:
     _require_room(ctx)
     now = ctx.now
     stored = models.OnboardingRequestRow(
@@ -203,14 +193,14 @@ def submit_onboarding_request(ctx: Ctx, request: SubmitOnboardingRequest) -> Onb
     return _details(ctx.db, stored)
 
 
-@serves(ONBOARDING_REQUESTS)
-def onboarding_requests(ctx: Ctx, query: OnboardingQuery) -> Page[OnboardingRequest | Unreadable]:
+@serves(wire.ONBOARDING_REQUESTS)
+def onboarding_requests(ctx: Ctx, query: wire.OnboardingQuery) -> Page[wire.OnboardingRequest | Unreadable]:
     own = models.OnboardingRequestRow.requester_id == ctx.caller.user_id
     return page(ctx.db, query) if _is_operator(ctx) else page(ctx.db, query, own)
 
 
-@serves(REVIEW_ONBOARDING_REQUEST)
-def review_onboarding_request(ctx: Ctx, request: ReviewOnboardingRequest) -> OnboardingRequest:
+@serves(wire.REVIEW_ONBOARDING_REQUEST)
+def review_onboarding_request(ctx: Ctx, request: wire.ReviewOnboardingRequest) -> wire.OnboardingRequest:
     """Other users get the same error for every id, whether it exists or not."""
     if not _is_operator(ctx):
         raise PermissionDenied(
@@ -221,8 +211,8 @@ def review_onboarding_request(ctx: Ctx, request: ReviewOnboardingRequest) -> Onb
 
 
 def decide(
-    ctx: Ctx, uid: int, request: ReviewOnboardingRequest, *, chain: Network | None = None
-) -> OnboardingRequest:
+    ctx: Ctx, uid: int, request: wire.ReviewOnboardingRequest, *, chain: Network | None = None
+) -> wire.OnboardingRequest:
     """A decision is final. An approval creates the organisation and its workspace, with the requester as
     administrator.
 
@@ -287,8 +277,8 @@ def _record(ctx: Ctx, event: Event, stored: models.OnboardingRequestRow) -> None
 
 
 def page(
-    db: Session, query: OnboardingQuery, *of: ColumnElement[bool]
-) -> Page[OnboardingRequest | Unreadable]:
+    db: Session, query: wire.OnboardingQuery, *of: ColumnElement[bool]
+) -> Page[wire.OnboardingRequest | Unreadable]:
     by_status = () if query.status is None else (models.OnboardingRequestRow.status == query.status.value,)
     wanted = (*of, *by_status)
     total = db.scalar(select(func.count()).select_from(models.OnboardingRequestRow).where(*wanted)) or 0
@@ -314,14 +304,14 @@ def _rows(db: Session, wanted: Sequence[ColumnElement[bool]], limit: int) -> Seq
     return db.execute(query).all()
 
 
-def _details(db: Session, stored: models.OnboardingRequestRow) -> OnboardingRequest:
+def _details(db: Session, stored: models.OnboardingRequestRow) -> wire.OnboardingRequest:
     return _shapes(_rows(db, [models.OnboardingRequestRow.id == stored.id], 1))[0]
 
 
-def _shapes(rows: Sequence[Any]) -> list[OnboardingRequest]:
+def _shapes(rows: Sequence[Any]) -> list[wire.OnboardingRequest]:
     return [
         shape_of(
-            OnboardingRequest,
+            wire.OnboardingRequest,
             stored,
             uid=stored.id,
             requester_uuid=stored.requester_id,

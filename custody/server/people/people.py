@@ -2,8 +2,10 @@
 
 from datetime import datetime
 from functools import lru_cache
+from itertools import compress
+from typing import Final
 
-from sqlalchemy import bindparam, exists, func, select
+from sqlalchemy import bindparam, exists, func, select, text
 from sqlalchemy.orm import Session
 
 from custody.schemas import users as wire
@@ -17,16 +19,7 @@ from custody.server.rules.roles import Permissions
 from custody.server.second_person.requirement import confirms_in
 from custody.server.shown import shape_of
 from custody.server.sign_in.access_tokens import ENDED_MEANWHILE, LIVE_SESSION, narrowed
-from custody.server.store.models import (
-    IdentityProviderRow,
-    MembershipRow,
-    OrganisationRow,
-    RolePermissionRow,
-    RoleRow,
-    UserRow,
-    WebhookRow,
-    WorkspaceRow,
-)
+from custody.server.store import models
 from custody.server.store.store import keep, read_once
 
 
@@ -66,7 +59,7 @@ def enter(
 def user_record(db: Session, user_id: int, caller: Caller | None = None) -> wire.User:
     """``caller``: whose session it is, which may be bound to the one organisation that is shown."""
     bound_to, session_id = (None, 0) if caller is None else (caller.bound_to, caller.session_id)
-    user = read_once(db, ("user", user_id), lambda: db.get_one(UserRow, user_id))
+    user = read_once(db, ("user", user_id), lambda: db.get_one(models.UserRow, user_id))
     shows_default = bound_to in {None, user.default_org_id}
     return shape_of(
         wire.User,
@@ -88,24 +81,26 @@ def add_membership(db: Session, now: datetime, user_id: int, workspace_id: int, 
     """Raises StateConflict for a member. A user's first membership becomes the default."""
     if membership_of(db, user_id, workspace_id) is not None:
         raise StateConflict("The user is a member of this workspace already.")
-    membership = MembershipRow(user_id=user_id, workspace_id=workspace_id, role_id=role_id, created_at=now)
+    membership = models.MembershipRow(
+        user_id=user_id, workspace_id=workspace_id, role_id=role_id, created_at=now
+    )
     db.add(membership)
-    user = db.get_one(UserRow, user_id)
+    user = db.get_one(models.UserRow, user_id)
     if user.default_workspace_id is None:
         user.default_workspace_id = workspace_id
-        user.default_org_id = db.get_one(WorkspaceRow, workspace_id).organisation_id
+        user.default_org_id = db.get_one(models.WorkspaceRow, workspace_id).organisation_id
     db.flush()
     return membership.id
 
 
 def settle_default(db: Session, user_id: int) -> None:
     """After a membership has ended: the default must be a workspace that the user is in, or none."""
-    user = db.get_one(UserRow, user_id)
+    user = db.get_one(models.UserRow, user_id)
     places = (
-        select(WorkspaceRow)
-        .join(MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id)
-        .where(MembershipRow.user_id == user_id)
-        .order_by(MembershipRow.id)
+        select(models.WorkspaceRow)
+        .join(models.MembershipRow, models.MembershipRow.workspace_id == models.WorkspaceRow.id)
+        .where(models.MembershipRow.user_id == user_id)
+        .order_by(models.MembershipRow.id)
     )
     left = list(db.scalars(places))
     if user.default_workspace_id not in {workspace.id for workspace in left}:
@@ -114,11 +109,11 @@ def settle_default(db: Session, user_id: int) -> None:
 
 
 def is_colleague(db: Session, user_id: int, organisation_id: int) -> bool:
-    there = organisations_of(user_id).where(WorkspaceRow.organisation_id == organisation_id)
+    there = organisations_of(user_id).where(models.WorkspaceRow.organisation_id == organisation_id)
     return db.scalars(there.limit(1)).first() is not None
 
 
-def workspace_info(workspace: WorkspaceRow) -> wire.WorkspaceInfo:
+def workspace_info(workspace: models.WorkspaceRow) -> wire.WorkspaceInfo:
     return shape_of(wire.WorkspaceInfo, workspace, uid=workspace.id, net=workspace.network)
 
 
@@ -154,41 +149,58 @@ def _permissions(carried: str | None) -> Permissions:
 _BETWEEN = ","
 # One row with all permissions, because every call reads it.
 _CARRIED = (
-    select(func.aggregate_strings(RolePermissionRow.permission, _BETWEEN))
-    .where(RolePermissionRow.role_id == MembershipRow.role_id)
+    select(func.aggregate_strings(models.RolePermissionRow.permission, _BETWEEN))
+    .where(models.RolePermissionRow.role_id == models.MembershipRow.role_id)
     .scalar_subquery()
 )
 # A provider without a secret cannot be used yet, and is not required.
 _ASKING = (
-    select(IdentityProviderRow.id)
+    select(models.IdentityProviderRow.id)
     .where(
-        IdentityProviderRow.organisation_id == WorkspaceRow.organisation_id,
-        IdentityProviderRow.is_required,
-        IdentityProviderRow.sealed_secret.is_not(None),
+        models.IdentityProviderRow.organisation_id == models.WorkspaceRow.organisation_id,
+        models.IdentityProviderRow.is_required,
+        models.IdentityProviderRow.sealed_secret.is_not(None),
     )
     .scalar_subquery()
 )
 _HAS_WEBHOOKS = (
     exists()
-    .where(WebhookRow.workspace_id == WorkspaceRow.id, WebhookRow.disabled_at.is_(None))
-    .correlate(WorkspaceRow)
+    .where(models.WebhookRow.workspace_id == models.WorkspaceRow.id, models.WebhookRow.disabled_at.is_(None))
+    .correlate(models.WorkspaceRow)
 )
 _PLACES = (
     select(
-        WorkspaceRow.organisation_id,
-        WorkspaceRow.network,
-        WorkspaceRow.chain,
-        RoleRow,
+        models.WorkspaceRow.organisation_id,
+        models.WorkspaceRow.network,
+        models.WorkspaceRow.chain,
+        models.RoleRow,
         _CARRIED,
         _ASKING,
         LIVE_SESSION.scalar_subquery(),
         _HAS_WEBHOOKS,
     )
-    .join(MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id)
-    .join(RoleRow, RoleRow.id == MembershipRow.role_id)
-    .where(MembershipRow.user_id == bindparam("user_id"))
+    .join(models.MembershipRow, models.MembershipRow.workspace_id == models.WorkspaceRow.id)
+    .join(models.RoleRow, models.RoleRow.id == models.MembershipRow.role_id)
+    .where(models.MembershipRow.user_id == bindparam("user_id"))
 )
-_PLACE = _PLACES.where(WorkspaceRow.id == bindparam("workspace_id"))
+_PLACE = _PLACES.where(models.WorkspaceRow.id == bindparam("workspace_id"))
+
+
+# Whether a workspace has anything of a section that many use nothing of.
+_USED: Final = {
+    "proofs": exists().where(models.ProposalRow.workspace_id == models.WorkspaceRow.id, text(models.PROOFS)),
+    "tokens": exists().where(models.ContractRow.workspace_id == models.WorkspaceRow.id),
+    "programs": exists().where(models.ServiceAccountRow.workspace_id == models.WorkspaceRow.id),
+    "webhooks": exists().where(models.WebhookRow.workspace_id == models.WorkspaceRow.id),
+    "identity": exists().where(
+        models.IdentityProviderRow.organisation_id == models.WorkspaceRow.organisation_id
+    ),
+}
+
+
+def used_sections(db: Session, workspace_id: int) -> frozenset[str]:
+    here = select(*_USED.values()).where(models.WorkspaceRow.id == workspace_id)
+    return read_once(db, ("used", workspace_id), lambda: frozenset(compress(_USED, db.execute(here).one())))
 
 
 def _require_owner(db: Session, access: WorkspaceAccess, caller: Caller) -> None:
@@ -204,7 +216,7 @@ def _require_owner(db: Session, access: WorkspaceAccess, caller: Caller) -> None
 
 
 def _no_entry(db: Session, caller: Caller, workspace_id: int) -> NotFound | PermissionDenied:
-    workspace, nothing = db.get(WorkspaceRow, workspace_id), NotFound("There is no such workspace.")
+    workspace, nothing = db.get(models.WorkspaceRow, workspace_id), NotFound("There is no such workspace.")
     if workspace is None or caller.bound_to not in {None, workspace.organisation_id}:
         return nothing
     is_known = is_colleague(db, caller.user_id, workspace.organisation_id)
@@ -214,16 +226,19 @@ def _no_entry(db: Session, caller: Caller, workspace_id: int) -> NotFound | Perm
 def _organisations(
     db: Session, user_id: int, bound_to: int | None, session_id: int
 ) -> list[wire.Organisation]:
-    """What tells the access to each workspace is read with it: a page shows them all, and enters one."""
+    """What tells the access to each workspace is read with it: a page shows them all, and enters one. So is
+    which sections it has used.
+    """
     places = (
-        _PLACES.add_columns(OrganisationRow, WorkspaceRow)
-        .join(OrganisationRow, OrganisationRow.id == WorkspaceRow.organisation_id)
-        .order_by(OrganisationRow.id, WorkspaceRow.id)
+        _PLACES.add_columns(*_USED.values(), models.OrganisationRow, models.WorkspaceRow)
+        .join(models.OrganisationRow, models.OrganisationRow.id == models.WorkspaceRow.organisation_id)
+        .order_by(models.OrganisationRow.id, models.WorkspaceRow.id)
     )
-    organisations: dict[int, tuple[OrganisationRow, list[wire.WorkspaceEntry]]] = {}
+    organisations: dict[int, tuple[models.OrganisationRow, list[wire.WorkspaceEntry]]] = {}
     for place in db.execute(places, {"user_id": user_id, "session_id": session_id}):
         *_, organisation, workspace = place
         keep(db, ("place", user_id, workspace.id, session_id), place)
+        keep(db, ("used", workspace.id), frozenset(compress(_USED, place[-2 - len(_USED) : -2])))
         if bound_to in {None, organisation.id}:
             _, entries = organisations.setdefault(organisation.id, (organisation, []))
             held = role_shape(place[3], _permissions(place[4]))

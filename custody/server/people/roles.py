@@ -12,35 +12,14 @@ from typing import Any
 from sqlalchemy import delete, func, select
 
 from custody.common.text import count, name_key
+from custody.schemas import roles as wire
 from custody.schemas.call import PermissionName
 from custody.schemas.common import Done, Listed, WorkspaceQuery
-from custody.schemas.roles import (
-    ADD_PERMISSION_TO_ROLE,
-    CREATE_ROLE,
-    DELETE_ROLE,
-    REMOVE_PERMISSION_FROM_ROLE,
-    ROLES,
-    UPDATE_ROLE,
-    AddPermissionRequest,
-    CreateRoleRequest,
-    RemovePermissionRequest,
-    RoleDetails,
-    RoleRequest,
-    UpdateRoleRequest,
-)
 from custody.server.calls import Ctx, serves
 from custody.server.errors import PolicyUnavailable, StateConflict
 from custody.server.keys.quorums import SHORT, left_short_by
 from custody.server.limits.calls import policy_fields, read_amount
-from custody.server.people.staff import (
-    count_members,
-    permissions_of,
-    require_owner,
-    role_shapes,
-    staff_of,
-    store_role,
-    waiting_for_answer,
-)
+from custody.server.people import staff
 from custody.server.rules.audit import Event
 from custody.server.rules.limits import Cycle, SpendingPolicy, policy_facts
 from custody.server.rules.roles import (
@@ -51,7 +30,7 @@ from custody.server.rules.roles import (
     require_reach,
 )
 from custody.server.shown import shown
-from custody.server.store.models import InvitationRow, MembershipRow, RolePermissionRow, RoleRow
+from custody.server.store.models import InvitationRow, MembershipRow, RolePermissionRow, RoleRow, VaultRow
 
 CREATED = Event(
     "ROLE_CREATED", "made the role {name}, whose members each pay at most {limit}: {rights} // role {role}"
@@ -63,14 +42,14 @@ ADDED = Event("PERMISSION_ADDED", "gave the role {role} the permission: {rights}
 REMOVED = Event("PERMISSION_REMOVED", "took a permission from the role {role}: {rights}" + SHORT)
 
 
-@serves(ROLES)
-def roles(ctx: Ctx, _: WorkspaceQuery) -> Listed[RoleDetails]:
+@serves(wire.ROLES)
+def roles(ctx: Ctx, _: WorkspaceQuery) -> Listed[wire.RoleDetails]:
     """The oldest first."""
     return shown(_here(ctx), partial(_details, ctx), "RoleId", lambda role: role.id)
 
 
-@serves(CREATE_ROLE)
-def create_role(ctx: Ctx, request: CreateRoleRequest) -> RoleDetails:
+@serves(wire.CREATE_ROLE)
+def create_role(ctx: Ctx, request: wire.CreateRoleRequest) -> wire.RoleDetails:
     permissions = frozenset(request.permissions)
     require_grantable(permissions, ctx.access.permissions)
     present = _here(ctx)
@@ -83,13 +62,13 @@ def create_role(ctx: Ctx, request: CreateRoleRequest) -> RoleDetails:
     amount = read_amount("transaction_limit", request.transaction_limit)
     limit = SpendingPolicy(amount, Cycle(request.cycle_period, request.cycle_day))
     template = RoleTemplate(request.name, request.description, permissions, limit.limit)
-    role = store_role(ctx.db, ctx.now, ctx.access.workspace_id, template, limit.cycle)
+    role = staff.store_role(ctx.db, ctx.now, ctx.access.workspace_id, template, limit.cycle)
     facts = {"name": role.name, "rights": sorted(permissions), "limit": policy_facts(limit)}
     return _changed(ctx, role, CREATED, **facts)
 
 
-@serves(UPDATE_ROLE)
-def update_role(ctx: Ctx, request: UpdateRoleRequest) -> RoleDetails:
+@serves(wire.UPDATE_ROLE)
+def update_role(ctx: Ctx, request: wire.UpdateRoleRequest) -> wire.RoleDetails:
     role = _in_reach(ctx, request.role_id)
     name = role.name if request.name is None else request.name
     description = role.description if request.description is None else request.description
@@ -102,16 +81,23 @@ def update_role(ctx: Ctx, request: UpdateRoleRequest) -> RoleDetails:
     return _changed(ctx, role, RENAMED, name=before, new_name=name)
 
 
-@serves(DELETE_ROLE)
-def delete_role(ctx: Ctx, request: RoleRequest) -> Done:
+@serves(wire.DELETE_ROLE)
+def delete_role(ctx: Ctx, request: wire.RoleRequest) -> Done:
     role = _in_reach(ctx, request.role_id)
-    members = count_members(ctx.db, ctx.access.workspace_id).get(role.id, 0)
+    members = staff.count_members(ctx.db, ctx.access.workspace_id).get(role.id, 0)
     offers = _open_invitations(ctx, role)
     if members or offers:
         raise StateConflict(
             f"The role is held by {count(members, 'member', 'members')} and offered by "
             f"{count(offers, 'open invitation', 'open invitations')}.",
             hint="Give its members another role and revoke its open invitations first.",
+        )
+    here = select(VaultRow.approvers).where(VaultRow.workspace_id == ctx.access.workspace_id)
+    vaults = sum(f"role:{role.id}" in asked for asked in ctx.db.scalars(here))
+    if vaults:
+        raise StateConflict(
+            f"{count(vaults, 'vault asks', 'vaults ask')} for an approval from this role.",
+            hint="Change the controls of these vaults first.",
         )
     ctx.db.execute(delete(RolePermissionRow).where(RolePermissionRow.role_id == role.id))
     ctx.db.delete(role)
@@ -120,30 +106,30 @@ def delete_role(ctx: Ctx, request: RoleRequest) -> Done:
     return Done()
 
 
-@serves(ADD_PERMISSION_TO_ROLE)
-def add_permission_to_role(ctx: Ctx, request: AddPermissionRequest) -> RoleDetails:
+@serves(wire.ADD_PERMISSION_TO_ROLE)
+def add_permission_to_role(ctx: Ctx, request: wire.AddPermissionRequest) -> wire.RoleDetails:
     role = _in_reach(ctx, request.role_id)
     require_grantable(frozenset({request.rule_name}), ctx.access.permissions)
-    if request.rule_name in permissions_of(ctx.db, role.id):
+    if request.rule_name in staff.permissions_of(ctx.db, role.id):
         return _details(ctx, [role])[0]
     ctx.db.add(RolePermissionRow(role_id=role.id, permission=request.rule_name.value))
     return _changed(ctx, role, ADDED, rights=[request.rule_name])
 
 
-@serves(REMOVE_PERMISSION_FROM_ROLE)
-def remove_permission_from_role(ctx: Ctx, request: RemovePermissionRequest) -> RoleDetails:
+@serves(wire.REMOVE_PERMISSION_FROM_ROLE)
+def remove_permission_from_role(ctx: Ctx, request: wire.RemovePermissionRequest) -> wire.RoleDetails:
     """Takes effect at once for every member with the role (P23)."""
     role = _in_reach(ctx, request.role_id)
-    before = staff_of(ctx.db, ctx.access.workspace_id)
+    before = staff.staff_of(ctx.db, ctx.access.workspace_id)
     carried = before.roles[role.id]
     if request.rule_name not in carried:
         return _details(ctx, [role])[0]
     after = before.with_role(role.id, carried - {request.rule_name})
     require_administrators(before, after)
-    require_owner(ctx.db, ctx.access.workspace_id, before, after)
+    staff.require_owner(ctx.db, ctx.access.workspace_id, before, after)
     short, lost = list[str](), MembershipRow.role_id == role.id
     if request.rule_name is PermissionName.PAYMENT_APPROVE:
-        short = left_short_by(ctx.db, ctx.caller.user_id, lost, is_forced=request.force)
+        short = left_short_by(ctx.db, ctx.now, ctx.caller.user_id, lost, is_forced=request.force)
     ctx.db.delete(ctx.db.get_one(RolePermissionRow, (role.id, request.rule_name.value)))
     return _changed(ctx, role, REMOVED, rights=[request.rule_name], short_vaults=short)
 
@@ -156,7 +142,7 @@ def _here(ctx: Ctx) -> list[RoleRow]:
 def _in_reach(ctx: Ctx, role_id: int) -> RoleRow:
     """Raises NotFound, PermissionDenied."""
     role = ctx.find(RoleRow, role_id, "role")
-    require_reach(permissions_of(ctx.db, role.id), ctx.access.permissions)
+    require_reach(staff.permissions_of(ctx.db, role.id), ctx.access.permissions)
     return role
 
 
@@ -171,11 +157,11 @@ def _require_free_name(others: Sequence[RoleRow], name: str) -> None:
 
 
 def _open_invitations(ctx: Ctx, role: RoleRow) -> int:
-    offers = waiting_for_answer(InvitationRow.role_id == role.id, ctx.now)
+    offers = staff.waiting_for_answer(InvitationRow.role_id == role.id, ctx.now)
     return ctx.db.scalar(select(func.count()).where(*offers)) or 0
 
 
-def _changed(ctx: Ctx, changed: RoleRow, event: Event, **facts: Any) -> RoleDetails:
+def _changed(ctx: Ctx, changed: RoleRow, event: Event, **facts: Any) -> wire.RoleDetails:
     changed.updated_at = ctx.now
     ctx.db.flush()
     details = _details(ctx, [changed])[0]
@@ -183,11 +169,11 @@ def _changed(ctx: Ctx, changed: RoleRow, event: Event, **facts: Any) -> RoleDeta
     return details
 
 
-def _details(ctx: Ctx, roles: Sequence[RoleRow]) -> list[RoleDetails]:
+def _details(ctx: Ctx, roles: Sequence[RoleRow]) -> list[wire.RoleDetails]:
     """In the given order. Where policies cannot be read, the records have ``limit_error`` instead."""
-    shapes, members = role_shapes(ctx.db, roles), count_members(ctx.db, ctx.access.workspace_id)
+    shapes, members = staff.role_shapes(ctx.db, roles), staff.count_members(ctx.db, ctx.access.workspace_id)
     return [
-        RoleDetails(
+        wire.RoleDetails(
             **dict(shapes[role.id]),
             workspace_id=role.workspace_id,
             members=members.get(role.id, 0),

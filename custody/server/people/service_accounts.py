@@ -5,27 +5,15 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from custody.common.text import name_key
+from custody.schemas import service_accounts as wire
 from custody.schemas.common import Listed, WorkspaceQuery
-from custody.schemas.service_accounts import (
-    CREATE_SERVICE_ACCOUNT,
-    ISSUE_SERVICE_SECRET,
-    OWN_SERVICE_ACCOUNT,
-    REVOKE_SERVICE_ACCOUNT,
-    SERVICE_ACCOUNTS,
-    UPDATE_SERVICE_ACCOUNT,
-    CreateServiceAccountRequest,
-    IssueServiceSecretRequest,
-    ServiceAccount,
-    ServiceAccountRequest,
-    ServiceSecret,
-    UpdateServiceAccountRequest,
-)
 from custody.schemas.service_accounts import ServiceAccountStatus as Status
 from custody.server.calls import ChangeApproval, Ctx, serves
-from custody.server.errors import NotFound, PermissionDenied, StateConflict
+from custody.server.errors import Invalid, NotFound, PermissionDenied, StateConflict
 from custody.server.mail.jobs import Template, queue_mail
 from custody.server.rules.audit import Event
 from custody.server.rules.credentials import is_wider, new_secret, require_end, require_givable, token_hash
@@ -53,8 +41,8 @@ SECRET_MADE = Event(
 REVOKED = Event("SERVICE_ACCOUNT_REVOKED", "revoked the program {name} // account {account}, {user}")
 
 
-@serves(SERVICE_ACCOUNTS)
-def service_accounts(ctx: Ctx, _: WorkspaceQuery) -> Listed[ServiceAccount]:
+@serves(wire.SERVICE_ACCOUNTS)
+def service_accounts(ctx: Ctx, _: WorkspaceQuery) -> Listed[wire.ServiceAccount]:
     query = select(models.ServiceAccountRow).where(
         models.ServiceAccountRow.workspace_id == ctx.access.workspace_id
     )
@@ -65,25 +53,20 @@ def service_accounts(ctx: Ctx, _: WorkspaceQuery) -> Listed[ServiceAccount]:
     return shown(accounts, partial(_details, ctx), "service_account_id", lambda account: account.id)
 
 
-@serves(OWN_SERVICE_ACCOUNT)
-def own_service_account(ctx: Ctx, _: None) -> ServiceAccount:
+@serves(wire.OWN_SERVICE_ACCOUNT)
+def own_service_account(ctx: Ctx, _: None) -> wire.ServiceAccount:
     if ctx.caller.service is None:
         raise NotFound("You are signed in as a person: get-user-info shows your account.")
     return _details(ctx, [ctx.db.get_one(models.ServiceAccountRow, ctx.caller.service.account_id)])[0]
 
 
-@serves(CREATE_SERVICE_ACCOUNT)
-def create_service_account(ctx: Ctx, request: CreateServiceAccountRequest) -> ServiceAccount:
+@serves(wire.CREATE_SERVICE_ACCOUNT)
+def create_service_account(ctx: Ctx, request: wire.CreateServiceAccountRequest) -> wire.ServiceAccount:
     """Without a secret: the maker requests that, not the member who confirms."""
     now = ctx.now
     require_givable(frozenset(request.rights), ctx.access.permissions)
     require_end(request.expires_at, now)
-    live = select(func.count()).where(
-        models.ServiceAccountRow.workspace_id == ctx.access.workspace_id,
-        models.ServiceAccountRow.revoked_at.is_(None),
-        models.ServiceAccountRow.expires_at > now,
-    )
-    if (ctx.db.scalar(live) or 0) >= MAX_LIVE:
+    if _take_name(ctx, request.name) >= MAX_LIVE:
         raise StateConflict(f"The workspace has {MAX_LIVE} service accounts: revoke some of them.")
     account = models.ServiceAccountRow(
         workspace_id=ctx.access.workspace_id,
@@ -99,7 +82,7 @@ def create_service_account(ctx: Ctx, request: CreateServiceAccountRequest) -> Se
     return _details(ctx, [account])[0]
 
 
-def _widens(ctx: Ctx, request: UpdateServiceAccountRequest) -> bool:
+def _widens(ctx: Ctx, request: wire.UpdateServiceAccountRequest) -> bool:
     """Whether the program gets more rights, more networks, or a later end."""
     account = _own(ctx, request)
     more_rights = bool(set(request.rights or ()) - set(account.rights))
@@ -107,8 +90,8 @@ def _widens(ctx: Ctx, request: UpdateServiceAccountRequest) -> bool:
     return more_rights or longer or is_wider(account.networks, request.networks or ())
 
 
-@serves(UPDATE_SERVICE_ACCOUNT, ChangeApproval(_widens))
-def update_service_account(ctx: Ctx, request: UpdateServiceAccountRequest) -> ServiceAccount:
+@serves(wire.UPDATE_SERVICE_ACCOUNT, ChangeApproval(_widens))
+def update_service_account(ctx: Ctx, request: wire.UpdateServiceAccountRequest) -> wire.ServiceAccount:
     """Only by its maker, whose rights it uses. An update without effect is not recorded."""
     account = _own(ctx, request)
     before = (account.name, _terms(account))
@@ -118,7 +101,9 @@ def update_service_account(ctx: Ctx, request: UpdateServiceAccountRequest) -> Se
     if request.expires_at is not None:
         require_end(request.expires_at, ctx.now)
         account.expires_at = request.expires_at
-    account.name = request.name or account.name
+    if request.name is not None:
+        _take_name(ctx, request.name, besides=account.id)
+        account.name = request.name
     account.networks = request.networks or account.networks
     ctx.db.flush()
     if before != (account.name, _terms(account)):
@@ -126,8 +111,8 @@ def update_service_account(ctx: Ctx, request: UpdateServiceAccountRequest) -> Se
     return _details(ctx, [account])[0]
 
 
-@serves(ISSUE_SERVICE_SECRET)
-def issue_service_secret(ctx: Ctx, request: IssueServiceSecretRequest) -> ServiceSecret:
+@serves(wire.ISSUE_SERVICE_SECRET)
+def issue_service_secret(ctx: Ctx, request: wire.IssueServiceSecretRequest) -> wire.ServiceSecret:
     """Only for the maker. The former one stays valid for ``overlap_hours``; older ones end now."""
     account, now = _own(ctx, request), ctx.now
     ctx.services.service_secrets.take(str(ctx.caller.user_id))
@@ -142,11 +127,11 @@ def issue_service_secret(ctx: Ctx, request: IssueServiceSecretRequest) -> Servic
     maker = ctx.db.get_one(UserRow, account.made_by)
     queue_mail(ctx.db, Template.SERVICE_SECRET, maker.email, values, now=now)
     _record(ctx, SECRET_MADE, account, hours=hours or None)
-    return ServiceSecret(service_account=_details(ctx, [account])[0], secret=secret)
+    return wire.ServiceSecret(service_account=_details(ctx, [account])[0], secret=secret)
 
 
-@serves(REVOKE_SERVICE_ACCOUNT)
-def revoke_service_account(ctx: Ctx, request: ServiceAccountRequest) -> ServiceAccount:
+@serves(wire.REVOKE_SERVICE_ACCOUNT)
+def revoke_service_account(ctx: Ctx, request: wire.ServiceAccountRequest) -> wire.ServiceAccount:
     """Once and for good; idempotent."""
     account = ctx.find(models.ServiceAccountRow, request.service_account_id, "service account")
     if account.revoked_at is None:
@@ -176,7 +161,7 @@ def end_account(account: models.ServiceAccountRow, now: datetime) -> None:
     account.secret_hash = account.former_hash = account.former_until = None
 
 
-def _own(ctx: Ctx, request: ServiceAccountRequest) -> models.ServiceAccountRow:
+def _own(ctx: Ctx, request: wire.ServiceAccountRequest) -> models.ServiceAccountRow:
     """Of the caller, who made it."""
     account = ctx.find(models.ServiceAccountRow, request.service_account_id, "service account")
     if account.made_by != ctx.caller.user_id:
@@ -188,11 +173,25 @@ def _own(ctx: Ctx, request: ServiceAccountRequest) -> models.ServiceAccountRow:
     return account
 
 
+def _take_name(ctx: Ctx, name: str, *, besides: int = 0) -> int:
+    """Raises Invalid where another live account is called so. Returns how many there are."""
+    rows = select(models.ServiceAccountRow.name).where(
+        models.ServiceAccountRow.workspace_id == ctx.access.workspace_id,
+        models.ServiceAccountRow.revoked_at.is_(None),
+        models.ServiceAccountRow.expires_at > ctx.now,
+        models.ServiceAccountRow.id != besides,
+    )
+    names = ctx.db.scalars(rows).all()
+    if name_key(name) in map(name_key, names):
+        raise Invalid.at("/name", "Another program of this workspace has this name: choose another.")
+    return len(names)
+
+
 def _record(ctx: Ctx, event: Event, account: models.ServiceAccountRow, **facts: Any) -> None:
     ctx.event(event, account=account.id, name=account.name, **facts)
 
 
-def _details(ctx: Ctx, accounts: Sequence[models.ServiceAccountRow]) -> list[ServiceAccount]:
+def _details(ctx: Ctx, accounts: Sequence[models.ServiceAccountRow]) -> list[wire.ServiceAccount]:
     """Accounts of one workspace; their makers are read with one statement."""
     if not accounts:
         return []
@@ -211,7 +210,7 @@ def _details(ctx: Ctx, accounts: Sequence[models.ServiceAccountRow]) -> list[Ser
     now = ctx.now
     return [
         shape_of(
-            ServiceAccount,
+            wire.ServiceAccount,
             account,
             service_account_id=account.id,
             org_id=place.organisation_id,

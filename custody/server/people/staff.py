@@ -5,7 +5,7 @@ workspaces are treated as missing (P24).
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import ColumnElement, ScalarSelect, Select, func, select
 from sqlalchemy.orm import Session
@@ -15,7 +15,6 @@ from custody.schemas import users as wire
 from custody.schemas.call import PermissionName
 from custody.schemas.users import InvitationStatus
 from custody.server.errors import LastAdmin, NotFound, PermissionDenied
-from custody.server.limits.stored import Policies
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.rules.limits import Cycle, is_within
 from custody.server.rules.roles import (
@@ -28,6 +27,9 @@ from custody.server.rules.roles import (
 )
 from custody.server.shown import shape_of
 from custody.server.store.models import InvitationRow, MembershipRow, RolePermissionRow, RoleRow, WorkspaceRow
+
+if TYPE_CHECKING:
+    from custody.server.limits.stored import Policies
 
 FIRST_CYCLE: Final = Cycle("M", 1)
 # Roles with one of these spend a limit.
@@ -131,7 +133,7 @@ def store_role(
 
 
 def require_may_give(
-    db: Session, policies: Policies, access: WorkspaceAccess, role_id: int, granted: Permissions
+    db: Session, policies: "Policies", access: WorkspaceAccess, role_id: int, granted: Permissions
 ) -> None:
     """Checks every act that gives a member a role. ``access``: the giver's; ``granted``: the role's.
 

@@ -1,26 +1,30 @@
-"""A vault's controls beside its limits: it may be frozen, bound to the address book, or approved only by
-members other than the maker. They are checked when a proposal is stored, and again when it is approved.
+"""A vault's controls beside its limits: it may be frozen, bound to the address book, approved only by members
+other than the maker, or by somebody who is named. They are checked when a proposal is stored, and again when
+it is approved.
 
 And whether enough signers are left for what is proposed, which would lock its coins in vain.
 """
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
-from custody.server.errors import (
-    NotASigner,
-    NotInAddressBook,
-    StateConflict,
-    TooFewSigners,
-    VaultFrozen,
-)
-from custody.server.keys.quorums import lacking_signers, signers_of
+from custody.server import errors
+from custody.server.keys.quorums import able_among, able_of, signers_of
+from custody.server.people.names import approver_names, shown_approvers
+from custody.server.rules.approvers import Approver, missing
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.rules.keys import may_move_on
-from custody.server.store.models import AddressBookEntryRow, ProposalRow, VaultRow, WatchedScriptRow
-from custody.server.vaults.stored import may_be_of_vault, replacement_of, vault_in
+from custody.server.store.models import (
+    AddressBookEntryRow,
+    DecisionRow,
+    ProposalRow,
+    VaultRow,
+    WatchedScriptRow,
+)
+from custody.server.vaults.stored import may_be_of_vault, place_of, replacement_of, vault_in
 from multisig import Network, Psbt, encode_address
 from multisig.tokens import Function, TokenCall, token_of_script
 
@@ -39,7 +43,7 @@ def require_thawed(db: Session, vault: VaultRow) -> None:
     """Raises VaultFrozen for the vault, and for the one that replaces it."""
     for one in filter(None, (vault, replacement_of(db, vault))):
         if one.frozen_at is not None:
-            raise VaultFrozen(
+            raise errors.VaultFrozen(
                 f"The vault {one.name} is frozen: nothing is proposed, approved or sent until two members "
                 "who may approve payments unfreeze it."
             )
@@ -47,11 +51,13 @@ def require_thawed(db: Session, vault: VaultRow) -> None:
 
 def require_able_to_pay_on(db: Session, vault: VaultRow) -> None:
     """Raises TooFewSigners: what would go into this vault could not leave it."""
-    if lacking_signers(db, {vault.id: vault.m}):
-        raise TooFewSigners(
+    able = able_of(db, [vault.id])[vault.id]
+    if len(able) < vault.m:
+        raise errors.TooFewSigners(
             f"Fewer than {vault.m} signers of the vault {vault.name} are left: what goes there cannot leave "
             "it. Replace that vault first (replace-vault)."
         )
+    require_approvers(db, vault, able)
 
 
 def is_move(db: Session, vault: VaultRow, scripts: Collection[bytes]) -> bool:
@@ -73,7 +79,7 @@ def require_move(db: Session, vault: VaultRow, scripts: Collection[bytes]) -> No
         return
     require_able_to_pay_on(db, replacement)
     if not is_move(db, vault, scripts):
-        raise StateConflict(
+        raise errors.StateConflict(
             f"The vault {vault.name} is replaced by {replacement.name}: its coins move there as a whole, and "
             "it pays nothing else."
         )
@@ -102,7 +108,7 @@ def require_scripts_listed(db: Session, vault: VaultRow, scripts: set[bytes]) ->
     )
     elsewhere = addresses - set(db.scalars(query))
     if elsewhere:
-        raise NotInAddressBook(
+        raise errors.NotInAddressBook(
             f"The vault {vault.name} pays only addresses of the workspace's address book. Not in it: "
             f"{', '.join(sorted(elsewhere))}."
         )
@@ -126,15 +132,21 @@ def require_other_maker(db: Session, vault: VaultRow, proposal: ProposalRow, use
     """
     if vault.maker_may_approve:
         return
-    if user_id in _makers(db, proposal.family_id):
-        raise NotASigner(
+    if user_id in makers_of(db, [proposal.family_id])[proposal.family_id]:
+        raise errors.NotASigner(
             f"You proposed this payment, or a version of it. In the vault {vault.name} others have to "
-            "approve it."
+            "approve it.",
+            hint="Where it waits for your approval by name, have another member propose it.",
         )
 
 
-def _makers(db: Session, family_id: str) -> set[int]:
-    return set(db.scalars(select(ProposalRow.created_by).where(ProposalRow.family_id == family_id)))
+def makers_of(db: Session, family_ids: Collection[str]) -> defaultdict[str, set[int]]:
+    """By family, who proposed a version of it."""
+    makers = defaultdict[str, set[int]](set)
+    of = select(ProposalRow.family_id, ProposalRow.created_by).where(ProposalRow.family_id.in_(family_ids))
+    for family_id, maker in db.execute(of) if family_ids else ():
+        makers[family_id].add(maker)
+    return makers
 
 
 def require_signers(
@@ -146,30 +158,104 @@ def require_signers(
     all_signers = signers_of(db, [vault.id])[vault.id]
     makers = set() if vault.maker_may_approve else {maker}
     if makers and family_id is not None:
-        makers |= _makers(db, family_id)
-    signers = [one for one in all_signers if one.may_approve and one.user_id not in makers]
-    active = sum(one.revoked_reason is None for one in signers)
-    moving = sum(may_move_on(one.revoked_reason) for one in signers)
-    if active >= vault.m or (active + moving >= vault.m and stay_in_workspace(db, vault, scripts)):
+        makers |= makers_of(db, [family_id])[family_id]
+    signers = [one for one in all_signers if one.user_id not in makers]
+    able = able_among(signers)
+    if len(able) < vault.m or missing(vault.approvers, able):
+        able = able_among(signers, stays=_in_workspace(db, vault, scripts) == set(scripts))
+    if len(able) >= vault.m:
+        require_approvers(db, vault, able)
         return
+    out = [one for one in all_signers if (one.user_id, one.role_id) not in able]
     why = {
-        "their key is lost": sum(one.is_lost for one in all_signers),
-        "their key is superseded": sum(one.revoked_reason == "superseded" for one in all_signers),
-        "their role does not approve payments": sum(not one.may_approve for one in all_signers),
-        "they proposed it": sum(one.user_id in makers for one in all_signers),
+        "their key is lost": sum(one.is_lost for one in out),
+        "their key is superseded": sum(may_move_on(one.revoked_reason) for one in out),
+        "their role does not approve payments": sum(not one.may_approve for one in out),
+        "they proposed it": sum(one.user_id in makers for one in out),
     }
     reasons = ", ".join(f"{words} ({number})" for words, number in why.items() if number)
-    raise TooFewSigners(
-        f"{vault.m} signers of the vault {vault.name} have to sign this, and {active} of its {vault.n} can. "
-        f"The others cannot: {reasons}."
+    raise errors.TooFewSigners(
+        f"{vault.m} signers of the vault {vault.name} have to sign this, and {len(able)} of its {vault.n} "
+        f"can. The others cannot: {reasons}."
     )
 
 
-def stay_in_workspace(db: Session, vault: VaultRow, scripts: Collection[bytes]) -> bool:
-    """Whether each of these output scripts is of a vault of the same workspace."""
-    in_workspace = select(VaultRow.id).where(VaultRow.workspace_id == vault.workspace_id)
-    ours = WatchedScriptRow.vault_id.in_(in_workspace)
-    return watched(db, vault.chain, scripts, ours) == set(scripts)
+def require_approvers(db: Session, vault: VaultRow, able: Iterable[Approver] | None = None) -> None:
+    """Each approval that the vault asks for can come from these, or else from those of its signers who can
+    sign now. Raises TooFewSigners.
+    """
+    if vault.approvers and able is None:
+        able = able_of(db, [vault.id])[vault.id]
+    lacking = missing(vault.approvers, able or ())
+    if lacking:
+        whose = approver_words(db, vault, lacking)
+        raise errors.TooFewSigners(
+            f"The vault {vault.name} asks for an approval from {whose}, and none of its signers who can sign "
+            "this can give it.",
+            hint="A signer with the role, or the member, has to have an active key in the vault and a role "
+            "that approves; where makers may not approve, have another member propose it. Else change of "
+            "whom the vault's controls ask an approval.",
+        )
+
+
+def approver_words(db: Session, vault: VaultRow, keys: Collection[str]) -> str:
+    """For any reader: without addresses."""
+    names = approver_names(db, place_of(db, vault.workspace_id), keys)
+    return " and from ".join(each.words for each in shown_approvers(keys, names, ()))
+
+
+def approvals_missing(db: Session, vault: VaultRow, proposal_id: str) -> list[str]:
+    """Whose approval the proposal still needs, by the vault's present controls. The role that counts is the
+    one that an approver had when they approved.
+    """
+    return missing(vault.approvers, _approvers(db, proposal_id) if vault.approvers else ())
+
+
+def _approvers(db: Session, proposal_id: str) -> list[Approver]:
+    approved = DecisionRow.decision == "approve", DecisionRow.is_complete
+    query = select(DecisionRow.user_id, DecisionRow.role_id)
+    rows = db.execute(query.where(DecisionRow.proposal_id == proposal_id, *approved))
+    return [(user_id, role_id) for user_id, role_id in rows]
+
+
+def approves_anew(db: Session, vault: VaultRow, proposal_id: str, approver: Approver) -> bool:
+    """Whether one who has approved, and holds another role now, would give an approval that is missing."""
+    before = _approvers(db, proposal_id)
+    after = [approver if each[0] == approver[0] else each for each in before]
+    return len(missing(vault.approvers, after)) < len(missing(vault.approvers, before))
+
+
+def is_lost_by_decline(db: Session, vault: VaultRow, proposal: ProposalRow) -> bool:
+    """Whether one who could approve it has declined, and without them the others cannot complete it."""
+    declined = DecisionRow.proposal_id == proposal.id, DecisionRow.decision == "reject"
+    out = set(db.scalars(select(DecisionRow.user_id).where(*declined)))
+    seats = signers_of(db, [vault.id])[vault.id]
+    if not vault.maker_may_approve:
+        makers = makers_of(db, [proposal.family_id])[proposal.family_id]
+        seats = [seat for seat in seats if seat.user_id not in makers]
+    able = able_among(seats, stays=psbt_stays(db, vault, proposal.psbt))
+    left = [each for each in able if each[0] not in out]
+    rest = [*left, *_approvers(db, proposal.id)]
+    is_short = len(dict(rest)) < proposal.m or missing(vault.approvers, rest) != []
+    return is_short and len(left) < len(able)
+
+
+def psbt_stays(db: Session, place: VaultRow | WorkspaceAccess, psbt: bytes) -> bool:
+    """Whether the PSBT pays only vaults of the workspace."""
+    return bool(staying(db, place, {"": psbt}))
+
+
+def staying(db: Session, place: VaultRow | WorkspaceAccess, psbts: Mapping[str, bytes]) -> set[str]:
+    """The keys of those that pay only vaults of the workspace."""
+    paid = {key: {each.script_pubkey for each in Psbt.parse(psbt).outputs} for key, psbt in psbts.items()}
+    ours = _in_workspace(db, place, set[bytes]().union(*paid.values()))
+    return {key for key, scripts in paid.items() if scripts <= ours}
+
+
+def _in_workspace(db: Session, place: VaultRow | WorkspaceAccess, scripts: Collection[bytes]) -> set[bytes]:
+    """Those of the scripts that are addresses of its vaults."""
+    vaults = select(VaultRow.id).where(VaultRow.workspace_id == place.workspace_id)
+    return watched(db, place.chain, scripts, WatchedScriptRow.vault_id.in_(vaults))
 
 
 def watched(db: Session, chain: str, scripts: Collection[bytes], whose: ColumnElement[bool]) -> set[bytes]:

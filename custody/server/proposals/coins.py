@@ -10,9 +10,10 @@ caller (CPT-1).
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from itertools import starmap
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -48,6 +49,7 @@ from custody.server.store.models import (
     MOVING,
     ChainCoinRow,
     ChainTransactionRow,
+    CoinAsideRow,
     CoinLockRow,
     ContractRow,
     ProposalRow,
@@ -56,12 +58,7 @@ from custody.server.store.models import (
     VaultRow,
     table_of,
 )
-from custody.server.vaults.stored import (
-    ADDRESS_INDEX,
-    IS_LOCK_OF_COIN,
-    address_script,
-    balances_of,
-)
+from custody.server.vaults import stored
 from multisig import RECEIVE, CoinToSpend, OutPoint, Sats, Transaction, TxOut
 from multisig.tokens.machine import Cell
 
@@ -79,6 +76,8 @@ IS_MAKER = and_(
     ProposalRow.vault_id == ChainCoinRow.vault_id,
     ProposalRow.profile_key_id.is_(None),
 )
+# A time at which whatever was ever set aside still is: where nothing says what the time is.
+ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
 # No address has this index: none is avoided.
 NO_INDEX = -1
 
@@ -117,7 +116,8 @@ def utxo_of(coin: ChainCoinRow) -> Utxo:
 class Tally(NamedTuple):
     """Sums of unspent coins, each counted once: ``free`` may be spent, ``held`` are locked by proposals,
     ``waiting`` are unconfirmed deposits and immature coins, ``small`` are worth less than their input's fee,
-    ``kept`` is the one that stays for the vault's tokens.
+    ``kept`` is the one that stays for the vault's tokens, ``aside`` are set aside, in no other sum, and so
+    many ``coins_aside``.
     """
 
     free: int
@@ -125,17 +125,20 @@ class Tally(NamedTuple):
     waiting: int
     small: int
     kept: int
+    aside: int
+    coins_aside: int
 
 
 @dataclass(frozen=True)
 class SpendableCoins:
     """A vault's unspent, mature coins, at a tip. ``avoids_address``: without those at the vault's own
-    ``address``.
+    ``address``. ``now``: those that are set aside until a later time are none of them.
     """
 
     vault_id: str
     tip_height: int
     avoids_address: bool = False
+    now: datetime = ALWAYS
 
     def pool(self, db: Session, tier: Tier, plan: Plan, *, with_locked: bool = False) -> list[Utxo]:
         """Coins of the tier that suffice whenever all of them do, even if one is kept: the largest, and a few
@@ -151,6 +154,10 @@ class SpendableCoins:
         # One snapshot: a coin that is found twice is the same row.
         return list(dict.fromkeys((*largest, *matching, *small)))
 
+    def smallest(self, db: Session, plan: Plan, count: int) -> list[Utxo]:
+        """Confirmed coins that are worth more than their input's fee, the smallest first."""
+        return self._found(db, _by_amount(Tier.CONFIRMED, count, rising=True), input_cost(plan) + 1)
+
     def _found(self, db: Session, coins: _Coins, least: int) -> list[Utxo]:
         """Those of at least ``least`` sat."""
         return list(starmap(Utxo, db.execute(coins, {**self._values, "least": least})))
@@ -160,14 +167,14 @@ class SpendableCoins:
         proposal has locked is free.
         """
         looked_at = db.execute(_tally(), {**self._values, "cost": input_cost(plan)})
-        sums = {kind: int(amount) for kind, amount in looked_at}
-        waiting, small = sums.get("waiting", 0), sums.get("small", 0)
-        balance = balances_of(db, [self.vault_id])[self.vault_id]
+        sums = {kind: (int(amount), coins) for kind, amount, coins in looked_at}
+        (waiting, _), (small, _), aside = (sums.get(kind, (0, 0)) for kind in ("waiting", "small", "aside"))
+        balance = stored.balances_of(db, [self.vault_id], self.now)[self.vault_id]
         stays = 0 if kept is None else int(kept.amount)
         if stays <= input_cost(plan):
             small -= stays
-        free = balance.confirmed + balance.unconfirmed - balance.locked - waiting - small - stays
-        return Tally(free, balance.locked, waiting, small, stays)
+        free = balance.confirmed + balance.unconfirmed - balance.locked - waiting - small - stays - aside[0]
+        return Tally(free, balance.locked, waiting, small, stays, *aside)
 
     @property
     def _values(self) -> dict[str, object]:
@@ -175,7 +182,7 @@ class SpendableCoins:
         depths = {"mature": COINBASE_MATURITY, "foreign": FOREIGN_DEPTH, "own": OWN_CHANGE_DEPTH}
         heights = {f"{name}_height": self.tip_height + 1 - depth for name, depth in depths.items()}
         avoided = 0 if self.avoids_address else NO_INDEX
-        return {"vault_id": self.vault_id, "avoided": avoided, **heights}
+        return {"vault_id": self.vault_id, "avoided": avoided, "now": self.now, **heights}
 
 
 # Every draft runs some of these statements, so they are built once.
@@ -187,11 +194,12 @@ def _by_amount(tier: Tier, count: int, *, rising: bool = False, with_locked: boo
 
 
 @cache
-def _tally() -> Select[str, int]:
+def _tally() -> Select[str, int, int]:
     """By kind, of coins that are unconfirmed, of a young reward, or not worth their cost: by indexes."""
     may_be_spent = and_(_is_mature(), _is_of(Tier.OWN_UNCONFIRMED))
     kind = case(
         (is_locked(), "held"),
+        (_is_aside(), "aside"),
         (and_(may_be_spent, ChainCoinRow.amount_sats > bindparam("cost")), "free"),
         (may_be_spent, "small"),
         else_="waiting",
@@ -204,8 +212,13 @@ def _tally() -> Select[str, int]:
         each.where(ChainCoinRow.height.is_(None), text(MOVING)),
         each.where(young, ChainCoinRow.is_coinbase),
         each.where(confirmed, small, _is_mature()),
+        # The rest of what is set aside, from its few rows: the vault of the coin would be another way in.
+        select(kind, ChainCoinRow.amount_sats)
+        .join(CoinAsideRow, stored.IS_ASIDE_OF_COIN)
+        .where(CoinAsideRow.vault_id == bindparam("vault_id"), ChainCoinRow.spent_by.is_(None))
+        .where(stored.lasts(), confirmed, ~small, _is_mature()),
     ).subquery()
-    return select(parts.c.kind, func.sum(parts.c.amount_sats)).group_by(parts.c.kind)
+    return select(parts.c.kind, func.sum(parts.c.amount_sats), func.count()).group_by(parts.c.kind)
 
 
 def _candidates(tier: Tier) -> _Coins:
@@ -216,6 +229,7 @@ def _candidates(tier: Tier) -> _Coins:
         _is_mature(),
         or_(ChainCoinRow.branch != RECEIVE, ChainCoinRow.address_index != bindparam("avoided")),
         _is_of(tier),
+        ~_is_aside(),
         ChainCoinRow.amount_sats >= bindparam("least"),
     )
 
@@ -252,7 +266,13 @@ def is_own_change(db: Session, coin: ChainCoinRow) -> bool:
 
 def is_locked() -> ColumnElement[bool]:
     """The condition, in a statement over coins, that a proposal holds the coin."""
-    return _is_there(select(CoinLockRow.family_id).where(IS_LOCK_OF_COIN))
+    return _is_there(select(CoinLockRow.family_id).where(stored.IS_LOCK_OF_COIN))
+
+
+def _is_aside() -> ColumnElement[bool]:
+    """The condition, in a statement over coins, that the coin is set aside at the time ``now``."""
+    aside = select(CoinAsideRow.vault_id).where(stored.IS_ASIDE_OF_COIN, stored.lasts())
+    return _is_there(aside.correlate(ChainCoinRow))
 
 
 def _is_there(query: Select[str]) -> ColumnElement[bool]:
@@ -269,20 +289,24 @@ _LOCKS = table_of(CoinLockRow)
 _MOVED = "A chosen coin was spent, locked or moved in the chain."
 
 
-def require_unchanged(db: Session, chain: str, chosen: Sequence[Utxo]) -> None:
-    """Checks that every coin is still unspent, not locked, and at the same height. Raises Outdated."""
-    if len(db.execute(_unchanged(chain, chosen)).all()) != len(chosen):
+def require_unchanged(db: Session, chain: str, chosen: Sequence[Utxo], now: datetime = ALWAYS) -> None:
+    """Checks that every coin is still unspent, not locked, not set aside, and at the same height. Raises
+    Outdated.
+    """
+    if len(db.execute(_unchanged(chain, chosen), {"now": now}).all()) != len(chosen):
         raise OutdatedDraft(_MOVED)
 
 
-def lock_coins(db: Session, chain: str, chosen: Sequence[Utxo], family_id: str) -> None:
+def lock_coins(
+    db: Session, chain: str, chosen: Sequence[Utxo], family_id: str, now: datetime = ALWAYS
+) -> None:
     """Locks all or none of the coins that `require_unchanged` accepts. Raises Outdated."""
     locks = _unchanged(chain, chosen).add_columns(
         ChainCoinRow.chain, literal(family_id), ChainCoinRow.vault_id, ChainCoinRow.amount_sats
     )
     columns = ["txid", "vout", "chain", "family_id", "vault_id", "held_sats"]
     locking = insert(_LOCKS).from_select(columns, locks).returning(_LOCKS.c.txid)
-    if len(db.execute(locking).all()) != len(chosen):
+    if len(db.execute(locking, {"now": now}).all()) != len(chosen):
         raise OutdatedDraft(_MOVED)
 
 
@@ -298,7 +322,7 @@ def _unchanged(chain: str, chosen: Sequence[Utxo]) -> Select[str, int]:
         for utxo in chosen
     )
     query = select(ChainCoinRow.txid, ChainCoinRow.vout)
-    return query.where(or_(false(), *places), ChainCoinRow.spent_by.is_(None), ~is_locked())
+    return query.where(or_(false(), *places), ChainCoinRow.spent_by.is_(None), ~is_locked(), ~_is_aside())
 
 
 def require_makers_stay(db: Session, chosen: Iterable[Utxo]) -> None:
@@ -350,11 +374,13 @@ _SIZES = _RAW.with_only_columns(ChainTransactionRow.txid, func.length(ChainTrans
 WORTH_KEEPING = Sats(10_000)
 
 
-def token_coins(db: Session, vault: VaultRow, tip_height: int, *, locked: bool = False) -> list[Utxo]:
-    """Confirmed, mature coins at the vault's address, the largest first: those that no proposal has locked,
-    or with ``locked`` the others.
+def token_coins(
+    db: Session, vault: VaultRow, tip_height: int, now: datetime = ALWAYS, *, locked: bool = False
+) -> list[Utxo]:
+    """Confirmed, mature coins at the vault's address that are not set aside, the largest first: those that no
+    proposal has locked, or with ``locked`` the others.
     """
-    values = {"vault_id": vault.id, "mature_height": tip_height + 1 - COINBASE_MATURITY}
+    values = {"vault_id": vault.id, "mature_height": tip_height + 1 - COINBASE_MATURITY, "now": now}
     rows = db.execute(_AT_ADDRESS, values)
     return [Utxo(*coin) for *coin, is_held in rows if bool(is_held) is locked]
 
@@ -367,17 +393,17 @@ def awaited_token_coins(db: Session, vault: VaultRow, least: Sats) -> Sequence[s
 
 
 def kept_for_tokens(
-    db: Session, vault: VaultRow, tip_height: int, outputs: Iterable[TxOut] = ()
+    db: Session, vault: VaultRow, tip_height: int, outputs: Iterable[TxOut] = (), now: datetime = ALWAYS
 ) -> Utxo | None:
     """The coin that a send leaves at the vault's address where tokens need one: the smallest that pays for a
     call, else the largest. None where the send itself pays that address.
     """
     if not has_tokens(db, vault):
         return None
-    own = address_script(vault)
+    own = stored.address_script(vault)
     if any(output.script_pubkey == own for output in outputs):
         return None
-    coins = token_coins(db, vault, tip_height)
+    coins = token_coins(db, vault, tip_height, now)
     enough = [utxo for utxo in coins if utxo.amount >= WORTH_KEEPING]
     return next(iter(enough[-1:] or coins), None)
 
@@ -390,7 +416,7 @@ def has_tokens(db: Session, vault: VaultRow) -> bool:
         "vault_id": vault.id,
         "workspace_id": vault.workspace_id,
         "chain": vault.chain,
-        "script": address_script(vault),
+        "script": stored.address_script(vault),
     }
     return bool(db.scalar(_HAS_TOKENS, values))
 
@@ -398,12 +424,12 @@ def has_tokens(db: Session, vault: VaultRow) -> bool:
 _UNSPENT_AT_ADDRESS = (
     ChainCoinRow.vault_id == bindparam("vault_id"),
     ChainCoinRow.branch == literal_column(str(RECEIVE)),
-    ChainCoinRow.address_index == ADDRESS_INDEX,
+    ChainCoinRow.address_index == stored.ADDRESS_INDEX,
     ChainCoinRow.spent_by.is_(None),
 )
 _AT_ADDRESS = (
     _UTXO.add_columns(is_locked().label("is_locked"))
-    .where(*_UNSPENT_AT_ADDRESS, ChainCoinRow.height.is_not(None), _is_mature())
+    .where(*_UNSPENT_AT_ADDRESS, ChainCoinRow.height.is_not(None), _is_mature(), ~_is_aside())
     .order_by(ChainCoinRow.amount_sats.desc(), ChainCoinRow.txid, ChainCoinRow.vout)
     # Bounded, for anyone can send any number of coins to the address.
     .limit(2 * MAX_INPUTS)

@@ -31,7 +31,7 @@ from custody.server.rules.selection import (
     choose_locktime,
     other_locktimes,
 )
-from custody.server.store.models import ProposalRow
+from custody.server.store.models import ProposalRow, WatchedScriptRow
 from custody.server.vaults.stored import vault_in
 from multisig import (
     CHANGE,
@@ -137,8 +137,8 @@ class Draft:
 
     @property
     def change_index(self) -> int | None:
-        """Of the vault's next change address, where the change goes there."""
-        if self.order.change_at:
+        """Of the vault's next change address, where the change goes there: a sweep has none."""
+        if self.order.change_at or self.funding.intent.sweeps:
             return None
         return next((item.index for item in self.outputs if isinstance(item, ChangeTo)), None)
 
@@ -204,12 +204,15 @@ def _built(ctx: Ctx, order: Order, quote: Quote, funding: Funding) -> Draft:
         return Draft(order, funding, funding.built)
     selection = funding.selection
     if selection.fee > MAX_FEE:
-        sentence = f"The fee of {selection.fee} sat is above the cap of {MAX_FEE} sat."
+        sentence = f"The fee of {selection.fee:,} sats is above the cap of {MAX_FEE:,} sats."
         raise Invalid.at(order.fee_at, sentence, "fee-too-high")
     if order.family_id is None:
         require_taken_by_nodes(ctx.db, order.chain, selection.coins, funding.vsize)
     coins = tuple(coins_to_spend(ctx.db, order.chain, selection.coins))
     outputs: list[TxOut | ChangeTo] = list(funding.intent.outputs)
+    if funding.intent.sweeps and order.profile_key_id is None:
+        # What moves all of it within the vault says so to signers and devices: as change, with its origins.
+        outputs[0] = _to_itself(ctx, order, funding.intent.payments[0].output)
     if selection.change:
         vault = vault_in(ctx.db, ctx.access, order.vault_id)
         branch, index = order.change_at or (CHANGE, vault.next_change_index)
@@ -219,6 +222,14 @@ def _built(ctx: Ctx, order: Order, quote: Quote, funding: Funding) -> Draft:
     locktime = choose_locktime(quote.tip.height, ctx.now.timestamp() - quote.tip.time, ctx.tools.rng)
     built = built_psbt(order.policy, coins, tuple(outputs), locktime, SEQUENCE)
     return Draft(order, funding, built, coins, tuple(outputs), locktime)
+
+
+def _to_itself(ctx: Ctx, order: Order, output: TxOut) -> TxOut | ChangeTo:
+    """With its place where it is an address of the vault."""
+    ours = WatchedScriptRow.chain == order.chain, WatchedScriptRow.script_pubkey == output.script_pubkey
+    place = select(WatchedScriptRow.branch, WatchedScriptRow.address_index).where(*ours)
+    found = ctx.db.execute(place.where(WatchedScriptRow.vault_id == order.vault_id)).one_or_none()
+    return output if found is None else ChangeTo(output.amount, *found)
 
 
 def within_limits(ctx: Ctx, draft: Draft) -> OutgoingAmount:

@@ -1,8 +1,8 @@
 """Cancelling pending proposals, and their expiry.
 
-Cancelling cannot revoke signatures that were given out (ADR 15). Where there are some, the coins stay locked,
-so that no other payment depends on them and a self-spend can still take them back: until that is confirmed, a
-member frees them, or the proposal would have expired.
+Neither a cancel nor a decline can revoke signatures that were given out (ADR 15). Where there are some, the
+coins stay locked, so that no other payment depends on them and a self-spend can still take them back: until
+that is confirmed, a member frees them, or the proposal would have expired.
 """
 
 from contextlib import suppress
@@ -12,14 +12,8 @@ from typing import Final
 from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
+from custody.schemas import proposals as wire
 from custody.schemas.call import WORKSPACE_MANAGERS
-from custody.schemas.proposals import (
-    CANCEL_PSBT,
-    CancelPsbtRequest,
-    CancelPsbtResponse,
-    TroubleKind,
-    TxType,
-)
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.audit.log import AuditLog
 from custody.server.calls import Ctx, serves
@@ -48,19 +42,19 @@ CANCELLED = Event(
 )
 RELEASED_AT_EXPIRY = Event(
     "CANCELLED_COINS_RELEASED",
-    "The coins of the proposal {proposal}, which was cancelled, are free // [{at_expiry}at its expiry]",
+    "The coins of the proposal {proposal}, which has ended, are free // [{at_expiry}at its expiry]",
     Category.PROPOSALS,
 )
 RELEASED = Event(
     "CANCELLED_COINS_RELEASED",
-    "freed the coins of the proposal {proposal}, which was cancelled",
+    "freed the coins of the proposal {proposal}, which has ended",
     Category.PROPOSALS,
 )
 EXPIRED = Event("PROPOSAL_EXPIRED", "ended the proposal {proposal}, which expired", Category.PROPOSALS)
 
 
-@serves(CANCEL_PSBT)
-def cancel_psbt(ctx: Ctx, request: CancelPsbtRequest) -> CancelPsbtResponse:
+@serves(wire.CANCEL_PSBT)
+def cancel_psbt(ctx: Ctx, request: wire.CancelPsbtRequest) -> wire.CancelPsbtResponse:
     """Only by its maker or a manager of the workspace. Idempotent. Raises NotFound, PermissionDenied,
     StateConflict (it may still be mined).
     """
@@ -69,17 +63,17 @@ def cancel_psbt(ctx: Ctx, request: CancelPsbtRequest) -> CancelPsbtResponse:
     # Signed, and only to be mined if a vanished deposit returns. No self-spend takes it back where all its
     # coins are gone.
     is_sent = status in {Status.STALLED, Status.BROADCASTING}
-    if status is Status.PENDING or (is_sent and proposal.trouble == TroubleKind.COIN_MISSING):
+    if status is Status.PENDING or (is_sent and proposal.trouble == wire.TroubleKind.COIN_MISSING):
         out = released_signatures(ctx.db, proposal)
-        proposal.keeps_coins = out > 0 and not request.release_coins and proposal.tx_type != TxType.PROOF
+        proposal.keeps_coins = not request.release_coins and may_be_sent(ctx.db, proposal)
         proposal.failure_code, proposal.failure_reason = "cancelled", request.reason
         ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.CANCEL)
         kept = proposal.keeps_coins or other is not None
         ctx.event(CANCELLED, proposal=proposal.id, signatures=out, kept=kept)
-    elif status is not Status.CANCELLED:
+    elif status is not Status.CANCELLED and not proposal.keeps_coins:
         said = f"The proposal is {status}; it can no longer be cancelled."
-        if status in lifecycle.REPLACEABLE and TxType(proposal.tx_type) in KINDS:
-            said += " Until it is mined, create-psbt with cancels_psbt_id takes its coins back."
+        if status in lifecycle.REPLACEABLE and wire.TxType(proposal.tx_type) in KINDS:
+            said += " Until it is mined, its page or cancels_psbt_id of create-psbt takes its coins back."
         raise StateConflict(said)
     elif request.release_coins and proposal.keeps_coins:
         ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.RELEASED)
@@ -88,7 +82,7 @@ def cancel_psbt(ctx: Ctx, request: CancelPsbtRequest) -> CancelPsbtResponse:
 
 
 def proposal_expiries(store: Store, clock: Clock, audit: AuditLog, states: Lifecycle) -> tuple[Sweep, Sweep]:
-    """Expires proposals, and frees their coins; and frees the coins that cancelled proposals keep, when those
+    """Expires proposals, and frees their coins; and frees the coins that ended proposals keep, when those
     would have expired.
     """
 
@@ -100,14 +94,19 @@ def proposal_expiries(store: Store, clock: Clock, audit: AuditLog, states: Lifec
             place = place_of(db, proposal.workspace_id)
             audit.record(db, PLATFORM, event, place, proposal=proposal.id, **facts)
 
-        return partial(end_due, store, clock, ProposalRow, which, end)
+        return partial(end_due, store, clock, ProposalRow.expires_at, which, end)
 
     is_pending = ProposalRow.status == Status.PENDING.value
-    is_kept = and_(ProposalRow.status == Status.CANCELLED.value, ProposalRow.keeps_coins)
+    is_kept = and_(ProposalRow.status.in_(sorted(lifecycle.KEEPING)), ProposalRow.keeps_coins)
     return (
         expiry(is_pending, lifecycle.LifecycleEvent.EXPIRE, EXPIRED),
         expiry(is_kept, lifecycle.LifecycleEvent.RELEASED, RELEASED_AT_EXPIRY, at_expiry=True),
     )
+
+
+def may_be_sent(db: Session, proposal: ProposalRow) -> bool:
+    """Whether signatures of it are out: whoever has enough of them can send it after its end."""
+    return proposal.tx_type != wire.TxType.PROOF and released_signatures(db, proposal) > 0
 
 
 def released_signatures(db: Session, proposal: ProposalRow) -> int:
@@ -124,7 +123,7 @@ def _proposal(ctx: Ctx, psbt_id: str) -> ProposalRow:
     proposal = ctx.find(ProposalRow, psbt_id, "proposal", for_update=True)
     is_mine = proposal.created_by == ctx.caller.user_id
     if is_mine or (
-        ctx.access.holds_any(WORKSPACE_MANAGERS) and TxType(proposal.tx_type) is not TxType.FORWARD
+        ctx.access.holds_any(WORKSPACE_MANAGERS) and wire.TxType(proposal.tx_type) is not wire.TxType.FORWARD
     ):
         return proposal
     raise PermissionDenied(
@@ -132,19 +131,19 @@ def _proposal(ctx: Ctx, psbt_id: str) -> ProposalRow:
     )
 
 
-def _answer(db: Session, caller: Caller, proposal: ProposalRow, other: str | None) -> CancelPsbtResponse:
+def _answer(db: Session, caller: Caller, proposal: ProposalRow, other: str | None) -> wire.CancelPsbtResponse:
     out = released_signatures(db, proposal)
     may_take_back = (
-        proposal.keeps_coins and TxType(proposal.tx_type) in KINDS and not newer_than(db, proposal)
+        proposal.keeps_coins and wire.TxType(proposal.tx_type) in KINDS and not newer_than(db, proposal)
     )
     offered = may_take_back and _may_be_signed_back(db, caller, proposal)
-    return CancelPsbtResponse(
+    return wire.CancelPsbtResponse(
         psbt_id=proposal.id,
         status=Status(proposal.status),
         released_signatures=out,
         coins_kept=proposal.keeps_coins,
         self_spend_offered=offered,
-        detail=_in_words(proposal, out, other, offered=offered),
+        detail=in_words(proposal, out, other, offered=offered),
     )
 
 
@@ -168,10 +167,10 @@ def _other_version(db: Session, proposal: ProposalRow) -> str | None:
     return next((each.id for each in others if not has_ended(each)), None)
 
 
-def _in_words(proposal: ProposalRow, out: int, other: str | None, *, offered: bool) -> str:
+def in_words(proposal: ProposalRow, out: int, other: str | None, *, offered: bool) -> str:
     """``other``: the version of it that holds its coins."""
     whose = f"its coins are those of the version {other}, which goes on" if other else "its coins are free"
-    if proposal.tx_type == TxType.PROOF:
+    if proposal.tx_type == wire.TxType.PROOF:
         return f"It held no coins. {out} of {proposal.m} signatures of the proof are out."
     if not out:
         return (

@@ -5,26 +5,18 @@ The caller fixes the fee, to the satoshi. Confirmed coins are spent first, then 
 forward that itself spent confirmed coins alone, then, where the caller allows it, unconfirmed deposits.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from custody.schemas.proposals import CreatePsbtResponse, PsbtPreview, TxType
 from custody.schemas.sending import FORWARD_TO_VAULT, PREVIEW_FORWARD, ForwardToVaultRequest
+from custody.server import errors
 from custody.server.calls import Ctx, Steps, serves, serves_in_parts
-from custody.server.errors import (
-    Dust,
-    InsufficientFunds,
-    Invalid,
-    KeyIsRevoked,
-    LockedFunds,
-    StateConflict,
-    WalletAddressMismatch,
-)
 from custody.server.keys.profiles import (
     CHANGE_INDEX,
     OwnProfile,
@@ -41,14 +33,15 @@ from custody.server.proposals.coins import (
     utxo_of,
 )
 from custody.server.proposals.drafts import Funding, Order
-from custody.server.proposals.payments import Intent, PaidRecipient
+from custody.server.proposals.payments import LEAST_NOW, Intent, PaidRecipient
 from custody.server.proposals.propose import preview, propose
+from custody.server.proposals.seeing import named
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import Caller, WorkspaceAccess
-from custody.server.rules.fees import CEILING, FLOOR, MAX_FEE
+from custody.server.rules.fees import CEILING, MAX_FEE
 from custody.server.rules.selection import MAX_INPUTS, CoinT, Selection, largest_first
-from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow
-from custody.server.vaults.stored import policy_of, replacement_of, vault_in
+from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalInputRow, ProposalRow
+from custody.server.vaults.stored import IS_LOCK_OF_COIN, policy_of, replacement_of, vault_in
 from multisig import (
     CHANGE,
     RECEIVE,
@@ -72,11 +65,8 @@ PROPOSED = Event(
 
 @dataclass(frozen=True)
 class Sizes:
-    """``vsize(inputs, with_change)`` estimates the signed transaction in vB; below the two bounds an output
-    is dust.
-    """
+    """Below them an output is dust."""
 
-    vsize: Callable[[int, bool], int]
     least_payment: Sats
     least_change: Sats
 
@@ -102,11 +92,11 @@ def _order(request: ForwardToVaultRequest, ctx: Ctx) -> Order:
     """
     db, access = ctx.db, ctx.access
     if request.network != access.network:
-        raise Invalid.at("/network", f"The workspace is on {access.network}.")
+        raise errors.Invalid.at("/network", f"The workspace is on {access.network}.")
     vault = vault_in(db, access, request.vault_id)
     replacement = replacement_of(db, vault)
     if replacement is not None:
-        raise StateConflict(f"The vault {vault.name} is replaced: forward to {replacement.name}.")
+        raise errors.StateConflict(f"The vault {vault.name} is replaced: forward to {replacement.name}.")
     require_able_to_pay_on(db, vault)
     own = _profile_of(db, ctx.caller, access, request.wallet_address)
     policy = own.policy(db)
@@ -119,7 +109,7 @@ def _order(request: ForwardToVaultRequest, ctx: Ctx) -> Order:
     def vsize(inputs: int, with_change: bool) -> int:
         return estimate_vsize(policy, inputs, [pays, back] if with_change else [pays])
 
-    sizes = Sizes(vsize, dust_threshold(pays), dust_threshold(back))
+    sizes = Sizes(dust_threshold(pays), dust_threshold(back))
     amount = None if request.amount_sats is None else Sats(request.amount_sats)
     fee = Sats(request.fee_sats)
     require_sensible(amount, fee, sizes)
@@ -128,14 +118,15 @@ def _order(request: ForwardToVaultRequest, ctx: Ctx) -> Order:
         coins = _ProfileCoins(vault.chain, own.scripts, quote.tip.height, request.allow_unconfirmed)
         allocation = allocate(coins.tiers(db), amount, fee, sizes)
         if allocation is None:
-            raise _too_little(db, coins, amount, fee)
+            raise _too_little(ctx, coins, amount, fee)
+        size = vsize(len(allocation.coins), allocation.change > 0)
+        require_rate(fee, size, quote.floor)
         if request.coins is not None and {str(utxo.outpoint) for utxo in allocation.coins} != set(
             request.coins
         ):
-            raise StateConflict("Other coins would be spent now: look at the preview again.")
+            raise errors.StateConflict("Other coins would be spent now: look at the preview again.")
         payment = Sats(sum(utxo.amount for utxo in allocation.coins) - allocation.change - fee)
         intent = Intent((PaidRecipient(address, TxOut(payment, pays)),))
-        size = vsize(len(allocation.coins), allocation.change > 0)
         yield Funding(intent, allocation, size, FeeRate.of(fee, size), fresh=allocation.coins)
 
     return Order(
@@ -168,10 +159,10 @@ def _profile_of(db: Session, caller: Caller, access: WorkspaceAccess, address: s
         meant = [own for own in owned if own.scripts.receive == script]
     if not meant:
         sentence = "This is not the address of a profile that you registered on this network."
-        raise WalletAddressMismatch.at("/wallet_address", sentence, "mismatch")
+        raise errors.WalletAddressMismatch.at("/wallet_address", sentence, "mismatch")
     able = next((own for own in meant if own.can_forward), None)
     if able is None:
-        raise KeyIsRevoked(f"The key of this profile was revoked ({meant[0].key.revoked_reason}).")
+        raise errors.KeyIsRevoked(f"The key of this profile was revoked ({meant[0].key.revoked_reason}).")
     return able
 
 
@@ -206,6 +197,12 @@ class _ProfileCoins:
         query = select(func.coalesce(func.sum(ChainCoinRow.amount_sats), 0))
         return Sats(int(db.scalar(query.where(*self._unspent(), held, *may_spend)) or 0))
 
+    @property
+    def holders(self) -> Select[str]:
+        """The families that have locked some."""
+        locks = select(CoinLockRow.family_id).distinct().join(ChainCoinRow, IS_LOCK_OF_COIN)
+        return locks.where(*self._unspent())
+
     def _unspent(self) -> tuple[ColumnElement[bool], ...]:
         matured = self.tip_height + 1 - COINBASE_MATURITY
         return (
@@ -239,16 +236,16 @@ class _ProfileCoins:
 
 
 def _too_little(
-    db: Session, coins: _ProfileCoins, amount: Sats | None, fee: Sats
-) -> LockedFunds | InsufficientFunds:
-    free, held = coins.total(db, locked=False), coins.total(db, locked=True)
+    ctx: Ctx, coins: _ProfileCoins, amount: Sats | None, fee: Sats
+) -> errors.LockedFunds | errors.InsufficientFunds:
+    free, held = coins.total(ctx.db, locked=False), coins.total(ctx.db, locked=True)
     if held and free < fee + (amount or 1) <= free + held:
-        return LockedFunds("The coins of this profile are locked by other forwards.")
-    what = "The balance" if amount is None else f"{amount} sat and the fee of {fee} sat"
+        return errors.LockedFunds(f"The coins of this profile are locked by {named(ctx, coins.holders)}.")
+    what = "The balance" if amount is None else f"{amount:,} sats and the fee of {fee:,} sats"
     waiting = (
         "" if coins.allow_unconfirmed else " Unconfirmed deposits are spent with allow_unconfirmed only."
     )
-    return InsufficientFunds(f"{what} cannot be forwarded: {free} sat can be spent.{waiting}")
+    return errors.InsufficientFunds(f"{what} cannot be forwarded: {free:,} sats can be spent.{waiting}")
 
 
 def require_sensible(amount: Sats | None, fee: Sats, sizes: Sizes) -> None:
@@ -256,12 +253,12 @@ def require_sensible(amount: Sats | None, fee: Sats, sizes: Sizes) -> None:
     Invalid, Dust.
     """
     if fee > MAX_FEE:
-        raise _too_high(f"The fee of {fee} sat is above the cap of {MAX_FEE} sat.")
+        raise _too_high(f"The fee of {fee:,} sats is above the cap of {MAX_FEE:,} sats.")
     if amount is None:
         return
     if amount < sizes.least_payment:
-        sentence = f"{amount} sat is dust: a vault's address takes {sizes.least_payment} sat at least."
-        raise Dust.at("/amount_sats", sentence, "dust")
+        sentence = f"{amount:,} sats are dust: a vault's address takes {sizes.least_payment:,} sats at least."
+        raise errors.Dust.at("/amount_sats", sentence, "dust")
     _require_less_than(fee, amount)
 
 
@@ -274,10 +271,7 @@ def allocate(
     Raises Invalid for a fee that makes no sense for these coins (P48), Dust for a payment or change that
     would be dust.
     """
-    allocation = _sweep(tiers[-1], fee, sizes) if amount is None else _fixed(tiers, amount, fee, sizes)
-    if allocation is not None:
-        _require_rate(fee, sizes.vsize(len(allocation.coins), allocation.change > 0))
-    return allocation
+    return _sweep(tiers[-1], fee, sizes) if amount is None else _fixed(tiers, amount, fee, sizes)
 
 
 def _sweep(pool: Sequence[CoinT], fee: Sats, sizes: Sizes) -> Selection[CoinT] | None:
@@ -290,13 +284,13 @@ def _sweep(pool: Sequence[CoinT], fee: Sats, sizes: Sizes) -> Selection[CoinT] |
     total = sum(coin.amount for coin in coins)
     payment = total - fee
     if payment <= 0:
-        raise _too_high(f"The fee of {fee} sat is all of the {total} sat that there are, or more.")
+        raise _too_high(f"The fee of {fee:,} sats is all of the {total:,} sats that there are, or more.")
     if payment < sizes.least_payment:
         sentence = (
-            f"The fee of {fee} sat leaves {payment} sat, and a vault's address takes "
-            f"{sizes.least_payment} sat at least."
+            f"The fee of {fee:,} sats leaves {payment:,} sats, and a vault's address takes "
+            f"{sizes.least_payment:,} sats at least."
         )
-        raise Dust.at("/fee_sats", sentence, "dust")
+        raise errors.Dust.at("/fee_sats", sentence, "dust")
     _require_less_than(fee, Sats(payment))
     return Selection(coins, Sats(0), fee)
 
@@ -315,29 +309,28 @@ def _fixed(
             left_over = max(left_over, change)
     if left_over > 0:
         sentence = (
-            f"{left_over} sat would be left, which is dust: forward {amount + left_over} sat, or "
-            f"{sizes.least_change - left_over} sat less, or sweep."
+            f"{left_over:,} sats would be left, which is dust: forward {amount + left_over:,} sats, or "
+            f"{sizes.least_change - left_over:,} sats less, or sweep."
         )
-        raise Dust.at("/amount_sats", sentence, "dust")
+        raise errors.Dust.at("/amount_sats", sentence, "dust")
     return None
 
 
 def _require_less_than(fee: Sats, payment: Sats) -> None:
     if fee >= payment:
-        raise _too_high(f"The fee of {fee} sat is no less than the {payment} sat that would reach the vault.")
+        raise _too_high(f"The fee of {fee:,} sats is no less than the {payment:,} sats that reach the vault.")
 
 
-def _require_rate(fee: Sats, vsize: int) -> None:
-    least = FLOOR.fee_for(vsize)
+def require_rate(fee: Sats, vsize: int, floor: FeeRate) -> None:
+    """Raises Invalid (P48)."""
+    least = floor.fee_for(vsize)
     if fee < least:
-        sentence = (
-            f"The fee of {fee} sat is too low for {vsize} vB: nodes relay nothing below {FLOOR}, "
-            f"which is {least} sat."
-        )
-        raise Invalid.at("/fee_sats", sentence, "fee-too-low")
+        enough = f"{floor} is {LEAST_NOW}, which is {least:,} sats"
+        sentence = f"The fee of {fee:,} sats is too low for {vsize} vB: {enough}."
+        raise errors.Invalid.at("/fee_sats", sentence, "fee-too-low")
     if FeeRate.of(fee, vsize) > CEILING:
-        raise _too_high(f"The fee of {fee} sat is above {CEILING} for {vsize} vB.")
+        raise _too_high(f"The fee of {fee:,} sats is above {CEILING} for {vsize} vB.")
 
 
-def _too_high(sentence: str) -> Invalid:
-    return Invalid.at("/fee_sats", sentence, "fee-too-high")
+def _too_high(sentence: str) -> errors.Invalid:
+    return errors.Invalid.at("/fee_sats", sentence, "fee-too-high")

@@ -10,6 +10,7 @@ from all members whenever one ends or reopens: none frees a coin that another me
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 import structlog
 from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, or_, select
@@ -19,17 +20,7 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TroubleKind, TxType
 from custody.server.errors import StateConflict
 from custody.server.requests.changes import Changes
-from custody.server.rules.lifecycle import (
-    ENDED,
-    FEE_TOO_LOW,
-    REPLACEABLE,
-    LifecycleEvent,
-    Observation,
-    Rival,
-    kind_of,
-    next_status,
-    words_of,
-)
+from custody.server.rules import lifecycle
 from custody.server.rules.ports import Clock
 from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalInputRow, ProposalRow, VaultRow
 from custody.server.store.store import after_commit
@@ -42,7 +33,10 @@ Coin = tuple[str, int]
 IS_INPUT = and_(ProposalInputRow.txid == ChainCoinRow.txid, ProposalInputRow.vout == ChainCoinRow.vout)
 log = structlog.get_logger()
 
-IS_ENDED = ProposalRow.status.in_(sorted(status.value for status in ENDED))
+# By the vault's screening: no signer gets it.
+HELD: Final = "held"
+NOT_HELD = ProposalRow.screening.is_distinct_from(HELD)
+IS_ENDED = ProposalRow.status.in_(sorted(status.value for status in lifecycle.ENDED))
 # Those that a newer version may replace: not forwards, which spend no coin of a vault.
 KINDS = frozenset({TxType.SEND, TxType.DEPLOY, TxType.CALL})
 # Their first input identifies the caller, and their change always goes to the vault's first address (CPT-1).
@@ -55,20 +49,24 @@ class Lifecycle:
     changes: Changes
     events: WebhookEvents
 
-    def apply(self, db: Session, proposal: ProposalRow, event: LifecycleEvent) -> Status:
+    def apply(self, db: Session, proposal: ProposalRow, event: lifecycle.LifecycleEvent) -> Status:
         """Applies the event and returns the new status. Where the proposal has ended, its coins are freed
         unless another member of its family needs them. Raises IllegalTransition.
         """
         before = Status(proposal.status)
-        status = next_status(before, event)
-        if status not in ENDED or event is LifecycleEvent.RELEASED:
+        status = lifecycle.next_status(before, event)
+        if proposal.screening == HELD:
+            proposal.screening = "overtaken"
+        if status not in lifecycle.ENDED or event is lifecycle.LifecycleEvent.RELEASED:
             proposal.keeps_coins = False
         proposal.status = status.value
         self.touch(db, proposal)
         if status is not before:
             tell_status(self.events, db, proposal)
             after_commit(db, self.changes.meters.proposals.labels(status.value).inc)
-        if (before in ENDED) is not (status in ENDED) or event is LifecycleEvent.RELEASED:
+        if (before in lifecycle.ENDED) is not (
+            status in lifecycle.ENDED
+        ) or event is lifecycle.LifecycleEvent.RELEASED:
             settle_family(db, proposal)
         tell_token(self.events, db, proposal)
         return status
@@ -89,24 +87,29 @@ def trouble_of(proposal: ProposalRow) -> TroubleKind | None:
     that has ended has no trouble but a double spend.
     """
     kind = None if proposal.trouble is None else TroubleKind(proposal.trouble)
-    if kind in {None, TroubleKind.NOT_IN_MEMPOOL} and proposal.failure_code == FEE_TOO_LOW:
+    if kind in {None, TroubleKind.NOT_IN_MEMPOOL} and proposal.failure_code == lifecycle.FEE_TOO_LOW:
         kind = TroubleKind.FEE_TOO_LOW
-    is_under_way = Status(proposal.status) in REPLACEABLE
+    is_under_way = Status(proposal.status) in lifecycle.REPLACEABLE
     return kind if is_under_way or kind is TroubleKind.DOUBLE_SPENT else None
 
 
 def has_ended(proposal: ProposalRow) -> bool:
-    return Status(proposal.status) in ENDED
+    return Status(proposal.status) in lifecycle.ENDED
 
 
 def may_be_replaced(proposal: ProposalRow) -> bool:
     """By its own record only: its coins may have been spent."""
-    waits = Status(proposal.status) in REPLACEABLE or proposal.keeps_coins
-    return waits and TxType(proposal.tx_type) in KINDS and proposal.replaced_by_id is None
+    waits = Status(proposal.status) in lifecycle.REPLACEABLE or proposal.keeps_coins
+    return (
+        waits
+        and proposal.screening != HELD
+        and TxType(proposal.tx_type) in KINDS
+        and proposal.replaced_by_id is None
+    )
 
 
 def holds_coins(proposal: ProposalRow) -> bool:
-    """Whether its coins are locked: it has not ended, or it was cancelled after signatures were given out. A
+    """Whether its coins are locked: it has not ended, or ended after signatures were given out (ADR 15). A
     proof locks none.
     """
     if proposal.tx_type == TxType.PROOF.value:
@@ -240,17 +243,17 @@ def note_trouble(
     those of its inputs, in order.
     """
     rival = _rival(proposal, coins) if Status(proposal.status) in _MAY_BE_TROUBLED else None
-    rival_kind = Rival.NONE
+    rival_kind = lifecycle.Rival.NONE
     if rival is not None:
         of_family = ProposalRow.family_id == proposal.family_id
         version = exists().where(ProposalRow.txid_expected == rival.spent_by, of_family)
-        rival_kind = Rival.VERSION if db.scalar(select(version)) else Rival.OTHER
-    seen = Observation.ABSENT
+        rival_kind = lifecycle.Rival.VERSION if db.scalar(select(version)) else lifecycle.Rival.OTHER
+    seen = lifecycle.Observation.ABSENT
     if missing_deposits(db, proposal, coins):
-        seen = Observation.INPUT_GONE
+        seen = lifecycle.Observation.INPUT_GONE
     elif all(coin is not None and coin.spent_by == proposal.txid_expected for coin in coins):
-        seen = Observation.IN_MEMPOOL
-    kind = kind_of(
+        seen = lifecycle.Observation.IN_MEMPOOL
+    kind = lifecycle.kind_of(
         Status(proposal.status),
         seen,
         rival_kind,
@@ -267,14 +270,14 @@ def note_trouble(
     if kind is not None:
         pays = FeeRate(proposal.fee_rate_sat_per_kvb)
         proposal.trouble_since = now
-        proposal.trouble_words = words_of(
+        proposal.trouble_words = lifecycle.words_of(
             kind, rival=txid, pays=pays, required_rate=required_rate, since=proposal.updated_at
         )
     log.info("proposal troubled", proposal=proposal.id, trouble=trouble, rival=txid)
     return True
 
 
-_MAY_BE_TROUBLED = REPLACEABLE | {Status.INVALIDATED}
+_MAY_BE_TROUBLED = lifecycle.REPLACEABLE | {Status.INVALIDATED}
 _OF_A_RIVAL = frozenset({TroubleKind.CONFLICT, TroubleKind.DOUBLE_SPENT})
 
 

@@ -6,14 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from custody.schemas.proposals import (
-    CREATE_PSBT,
-    PREVIEW_PSBT,
-    CreatePsbtRequest,
-    CreatePsbtResponse,
-    PsbtPreview,
-    TxType,
-)
+from custody.schemas import proposals as wire
 from custody.schemas.sending import (
     SWEEP_VAULT,
     SweepVaultRequest,
@@ -28,7 +21,7 @@ from custody.server.proposals.bounds import (
     require_move,
     vault_to_spend,
 )
-from custody.server.proposals.choosing import Purse, choose, most_sendable, own_scripts
+from custody.server.proposals.choosing import Purse, most_sendable, own_scripts
 from custody.server.proposals.coins import Utxo
 from custody.server.proposals.drafts import Funding, Order
 from custody.server.proposals.payments import Intent, named_coins, read_intent, read_rate
@@ -38,7 +31,7 @@ from custody.server.rules.audit import Category, Event
 from custody.server.rules.fees import MAX_FEE
 from custody.server.rules.selection import Selection, select_cheapest, select_fewest, settle
 from custody.server.store.models import VaultRow
-from custody.server.vaults.stored import policy_of, replacement_of
+from custody.server.vaults.stored import balances_of, policy_of, replacement_of
 from multisig import Network, Sats
 
 # Proposals of one sweep-vault: a bound on the work of a call.
@@ -62,8 +55,8 @@ TAKING_BACK = Event(
 )
 
 
-@serves_in_parts(CREATE_PSBT)
-def create_psbt(ctx: Ctx, request: CreatePsbtRequest) -> Steps[CreatePsbtResponse]:
+@serves_in_parts(wire.CREATE_PSBT)
+def create_psbt(ctx: Ctx, request: wire.CreatePsbtRequest) -> Steps[wire.CreatePsbtResponse]:
     proposed = yield from propose(ctx, partial(_order, request))
     row = proposed.row
     # A move into the vault that takes this one's place counts for no limit, and moves all the same.
@@ -74,21 +67,21 @@ def create_psbt(ctx: Ctx, request: CreatePsbtRequest) -> Steps[CreatePsbtRespons
         proposed.announce(REPLACING, sats=sats, older_proposal=request.replaces_psbt_id)
     else:
         proposed.announce(PROPOSED, sats=sats)
-    return CreatePsbtResponse(psbt_id=proposed.row.id, psbt_base64=proposed.base64)
+    return wire.CreatePsbtResponse(psbt_id=proposed.row.id, psbt_base64=proposed.base64)
 
 
-def _order(request: CreatePsbtRequest, ctx: Ctx) -> Order:
+def _order(request: wire.CreatePsbtRequest, ctx: Ctx) -> Order:
     is_version = request.cancel or request.replaces_psbt_id is not None
     return version(ctx, request) if is_version else send(ctx, request)
 
 
-@serves(PREVIEW_PSBT)
-def preview_psbt(ctx: Ctx, request: CreatePsbtRequest) -> PsbtPreview:
+@serves(wire.PREVIEW_PSBT)
+def preview_psbt(ctx: Ctx, request: wire.CreatePsbtRequest) -> wire.PsbtPreview:
     """The same draft and the same checks. Raises what `create_psbt` would."""
     return preview(ctx, _order(request, ctx))
 
 
-def send(ctx: Ctx, request: CreatePsbtRequest) -> Order:
+def send(ctx: Ctx, request: wire.CreatePsbtRequest) -> Order:
     """Raises NotFound (vault), Invalid, WrongNetworkAddress, Dust, VaultFrozen; StateConflict and
     TooFewSigners (the vault is replaced). Funding it raises LockedFunds, InsufficientFunds, and
     RoleLimitExceeded and VaultLimitExceeded where it exceeds a limit without any fee.
@@ -104,7 +97,7 @@ def send(ctx: Ctx, request: CreatePsbtRequest) -> Order:
     else:
         fund, cheapest = funds.drawn, funds.cheapest
     return Order(
-        TxType.SEND,
+        wire.TxType.SEND,
         vault.id,
         vault.chain,
         policy_of(vault),
@@ -123,7 +116,7 @@ class _Funds:
 
     ctx: Ctx
     vault: VaultRow
-    request: CreatePsbtRequest
+    request: wire.CreatePsbtRequest
     intent: Intent
 
     def drawn(self, quote: Quote) -> Iterator[Funding]:
@@ -132,7 +125,7 @@ class _Funds:
         # The movement with the lowest possible fee, that of one coin.
         least = Sats(self.paid + purse.plan.fee(1, with_change=False))
         try:
-            pool, selection = choose(ctx.db, purse.coins, purse.plan, ctx.tools.rng, purse.kept)
+            pool, selection = purse.drawn()
         except (InsufficientFunds, LockedFunds) as error:
             # Raises RoleLimitExceeded, VaultLimitExceeded where no coins fit a limit.
             require_in_limits(ctx, self.vault, OutgoingAmount(least, ctx.now))
@@ -162,7 +155,7 @@ class _Funds:
             purse.refuse_to_sweep()
         fee, held = purse.plan.fee(len(coins), with_change=False), sum(coin.amount for coin in coins)
         if held <= fee:
-            raise InsufficientFunds(f"The vault's coins are {held} sat, and their fee alone is {fee} sat.")
+            raise InsufficientFunds(f"The vault's coins are {held:,} sats, their fee alone is {fee:,} sats.")
         whole = replace(self, intent=self.intent.of_everything(Sats(held - fee)))
         yield whole.of(purse, Selection(tuple(coins), Sats(0), fee), purse.kept)
 
@@ -171,9 +164,7 @@ class _Funds:
         assert self.request.coins is not None, "the request names coins"
         purse, intent = self._purse(quote), self.intent
         plan, tip_height = purse.plan, quote.tip.height
-        coins, kept = named_coins(
-            self.ctx.db, self.vault, self.request.coins, tip_height, self.intent.outputs
-        )
+        coins, kept = named_coins(self.ctx, self.vault, self.request.coins, tip_height, intent.outputs)
         held = sum(utxo.amount for utxo in coins)
         most = max(0, held - plan.fee(len(coins), with_change=False))
         if intent.sweeps and most:
@@ -181,15 +172,15 @@ class _Funds:
         selection = settle(coins, replace(plan, target=intent.total)) if most else None
         if selection is None:
             raise InsufficientFunds(
-                f"The named coins are {held} sat: {intent.total} sat and the fee are more. At most "
-                f"{most} sat can be sent from them.",
+                f"The named coins are {held:,} sats: {intent.total:,} sats and the fee are more. At most "
+                f"{most:,} sats can be sent from them.",
                 figures={"maximum_sats": most},
             )
         yield replace(self, intent=intent).of(purse, selection, kept)
 
     def _purse(self, quote: Quote) -> Purse:
         rate = read_rate(self.request, quote)
-        return Purse(self.ctx.db, self.vault, self.intent, rate, quote.tip.height)
+        return Purse(self.ctx, self.vault, self.intent, rate, quote.tip.height)
 
     def of(
         self, purse: Purse, selection: Selection[Utxo], kept: Utxo | None, least: Sats | None = None
@@ -212,25 +203,26 @@ def sweep_vault(ctx: Ctx, request: SweepVaultRequest) -> Steps[SweptVault]:
     does; StateConflict where the vault is not replaced.
     """
     wanted, made = _sweep(ctx, request), list[str]()
+    aside = balances_of(ctx.db, [request.vault_id], ctx.now)[request.vault_id].aside
     yield In.NOTHING
-    one = Invocation(CREATE_PSBT, wanted, ctx.caller)
+    one = Invocation(wire.CREATE_PSBT, wanted, ctx.caller)
     try:
         while len(made) < MAX_SWEEPS:
             answered = run(ctx.services, one)
-            made.append(CREATE_PSBT.writer.validate_json(answered.content).psbt_id)
+            made.append(wire.CREATE_PSBT.writer.validate_json(answered.content).psbt_id)
     except (Dust, InsufficientFunds, LockedFunds, StateConflict):
         if not made:
             raise
-    return SweptVault(psbt_ids=made)
+    return SweptVault(psbt_ids=made, set_aside_sats=aside)
 
 
-def _sweep(ctx: Ctx, request: SweepVaultRequest) -> CreatePsbtRequest:
+def _sweep(ctx: Ctx, request: SweepVaultRequest) -> wire.CreatePsbtRequest:
     """Moves what one transaction takes. Raises NotFound, VaultFrozen, StateConflict (it is not replaced)."""
     old = vault_to_spend(ctx.db, ctx.access, request.vault_id)
     new = replacement_of(ctx.db, old)
     if new is None:
         raise StateConflict(f"The vault {old.name} is not replaced: ask for that first, replace-vault.")
-    return CreatePsbtRequest(
+    return wire.CreatePsbtRequest(
         wallet_id=old.id,
         workspace_id=request.workspace_id,
         tx_type="send",

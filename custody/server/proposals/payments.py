@@ -9,14 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from string import hexdigits
+from typing import Final
 
-from sqlalchemy import select
+from sqlalchemy import and_, select
 from sqlalchemy.orm import Session
 
 from custody.common.recipients import Recipient, read_recipient
+from custody.common.text import foreign
 from custody.schemas.errors import FieldError
 from custody.schemas.proposals import CreatePsbtRequest
 from custody.schemas.sending import MaxSendQuery
+from custody.server.calls import Ctx
 from custody.server.errors import Dust, Invalid, LockedFunds, WrongNetworkAddress, fault
 from custody.server.network.backends import Quote
 from custody.server.proposals.coins import (
@@ -27,10 +30,10 @@ from custody.server.proposals.coins import (
     token_coins,
     utxo_of,
 )
-from custody.server.proposals.lifecycle import holds_coins, members_of
-from custody.server.rules.fees import CEILING, FLOOR, STANDARD_PRIORITY
-from custody.server.store.models import ChainCoinRow, CoinLockRow, VaultRow
-from custody.server.vaults.stored import IS_LOCK_OF_COIN
+from custody.server.proposals.seeing import holder_words, holders
+from custody.server.rules.fees import CEILING, STANDARD_PRIORITY
+from custody.server.store.models import ChainCoinRow, CoinAsideRow, CoinLockRow, VaultRow
+from custody.server.vaults.stored import IS_ASIDE_OF_COIN, IS_LOCK_OF_COIN, lasts
 from multisig import (
     MAX_MONEY,
     FeeRate,
@@ -148,60 +151,77 @@ def _require_no_dust(output: TxOut, pointer: str) -> None:
         raise Dust.at(pointer, sentence, "dust")
 
 
+# Of a node, that it says so; of an explorer, which does not, that every node takes it.
+LEAST_NOW: Final = "the least that is known to be taken now"
+
+
 def read_rate(request: CreatePsbtRequest | MaxSendQuery, quote: Quote) -> FeeRate:
     """The requested rate, or that of the priority. Raises Invalid below the floor and above the cap (P48)."""
     if request.fee_rate is None:
         return quote.rates[request.priority or STANDARD_PRIORITY]
     if request.priority is not None:
         raise Invalid.at("/fee_rate", "Give fee_rate or priority, not both.")
+    return rate_of(request.fee_rate, quote)
+
+
+def rate_of(text: str, quote: Quote) -> FeeRate:
+    """The same, of a rate alone."""
     try:
-        rate = FeeRate.from_sat_per_vb(Decimal(request.fee_rate))
+        rate = FeeRate.from_sat_per_vb(Decimal(text))
     except InvalidAmount as error:
         raise Invalid.at("/fee_rate", str(error)) from error
-    if not FLOOR <= rate <= CEILING:
-        raise Invalid.at("/fee_rate", f"The rate must be from {FLOOR} to {CEILING}.")
+    if not quote.floor <= rate <= CEILING:
+        sentence = f"The rate must be from {quote.floor}, {LEAST_NOW}, to {CEILING}."
+        raise Invalid.at("/fee_rate", sentence)
     return rate
 
 
 def named_coins(
-    db: Session, vault: VaultRow, named: Sequence[str], tip_height: int, outputs: Sequence[TxOut]
+    ctx: Ctx, vault: VaultRow, named: Sequence[str], tip_height: int, outputs: Sequence[TxOut]
 ) -> tuple[tuple[Utxo, ...], Utxo | None]:
     """The coins in the given order; and another coin, which stays for the vault's tokens.
 
-    Raises Invalid for coins that are not the vault's, spent, unconfirmed or kept for its tokens; otherwise
-    LockedFunds for locked ones. The error has a fault for each such coin.
+    Raises Invalid for coins that are not the vault's, spent, unconfirmed, set aside or kept for its tokens;
+    otherwise LockedFunds for locked ones. The error has a fault for each such coin.
     """
+    db, now = ctx.db, ctx.now
     parted = (text.partition(":") for text in named)
     outpoints = [OutPoint(txid, int(vout)) for txid, _, vout in parted]
     query = (
-        select(ChainCoinRow, CoinLockRow.family_id)
+        select(ChainCoinRow, CoinLockRow.family_id, CoinAsideRow)
         .outerjoin(CoinLockRow, IS_LOCK_OF_COIN)
+        .outerjoin(CoinAsideRow, and_(IS_ASIDE_OF_COIN, lasts(now)))
         .where(
             ChainCoinRow.chain == vault.chain,
             ChainCoinRow.vault_id == vault.id,
             ChainCoinRow.txid.in_(sorted({outpoint.txid for outpoint in outpoints})),
         )
     )
-    by_outpoint = {OutPoint(coin.txid, coin.vout): (coin, holder) for coin, holder in db.execute(query)}
-    known = {outpoint: coin for outpoint, (coin, _) in by_outpoint.items()}
+    known: dict[OutPoint, tuple[ChainCoinRow, str | None, CoinAsideRow | None]]
+    known = {OutPoint(coin.txid, coin.vout): (coin, lock, row) for coin, lock, row in db.execute(query)}
+    rows = [known.get(outpoint, (None, None, None)) for outpoint in outpoints]
     refused = [
-        fault(f"/coins/{place}", f"{outpoint} {why[1]}", why[0])
-        for place, outpoint in enumerate(outpoints)
-        if (why := _why_not(db, known.get(outpoint), tip_height)) is not None
+        fault(f"/coins/{place}", f"{named[place]} {why[1]}", why[0])
+        for place, (coin, _, aside) in enumerate(rows)
+        if (why := _why_not(db, coin, tip_height, aside)) is not None
     ]
     if refused:
         raise Invalid(_in_a_sentence(refused), faults=tuple(refused))
-    held = [
-        fault(f"/coins/{place}", f"{outpoint} is locked by the proposal {_holder(db, lock)}.", "reserved")
-        for place, outpoint in enumerate(outpoints)
-        if (lock := by_outpoint[outpoint][1]) is not None
-    ]
-    if held:
+    locks = [lock for _, lock, _ in rows]
+    if any(locks):
+        held_by = holders(ctx, set(filter(None, locks)))
+        held = [
+            fault(
+                f"/coins/{place}", f"{named[place]} is locked by {holder_words(held_by.get(lock))}.", "locked"
+            )
+            for place, lock in enumerate(locks)
+            if lock is not None
+        ]
         raise LockedFunds(_in_a_sentence(held), faults=tuple(held))
-    coins = tuple(utxo_of(known[outpoint]) for outpoint in outpoints)
-    kept = kept_for_tokens(db, vault, tip_height, outputs)
+    coins = tuple(utxo_of(coin) for coin, _, _ in rows if coin is not None)
+    kept = kept_for_tokens(db, vault, tip_height, outputs, now)
     if kept is not None and kept in coins:
-        left = [utxo for utxo in token_coins(db, vault, tip_height) if utxo not in coins]
+        left = [utxo for utxo in token_coins(db, vault, tip_height, now) if utxo not in coins]
         if not left:
             sentence = f"{kept.outpoint} stays at the vault's address, for its tokens."
             raise Invalid.at(f"/coins/{coins.index(kept)}", sentence, "kept-for-tokens")
@@ -209,7 +229,9 @@ def named_coins(
     return coins, kept
 
 
-def _why_not(db: Session, coin: ChainCoinRow | None, tip_height: int) -> tuple[str, str] | None:
+def _why_not(
+    db: Session, coin: ChainCoinRow | None, tip_height: int, aside: CoinAsideRow | None
+) -> tuple[str, str] | None:
     """A code, and words that follow the outpoint."""
     if coin is None:
         return "unknown-coin", "is not a coin of this vault."
@@ -219,12 +241,9 @@ def _why_not(db: Session, coin: ChainCoinRow | None, tip_height: int) -> tuple[s
         return "unconfirmed", "is not confirmed yet, and its sender may replace it."
     if coin.is_coinbase and (coin.height or 0) > tip_height + 1 - COINBASE_MATURITY:
         return "immature", f"was mined less than {COINBASE_MATURITY} blocks ago."
+    if aside is not None:
+        return "set-aside", f"is set aside (“{foreign(aside.reason)}”): release it before you spend it."
     return None
-
-
-def _holder(db: Session, family_id: str) -> str:
-    """The proposal that locks the coin: the newest version of the family that holds coins."""
-    return [member.id for member in members_of(db, family_id) if holds_coins(member)][-1]
 
 
 def _in_a_sentence(faults: Sequence[FieldError]) -> str:

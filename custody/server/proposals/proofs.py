@@ -10,17 +10,7 @@ from functools import partial
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from custody.schemas.proofs import (
-    AT_BLOCK,
-    CREATE_PROOF,
-    PROOF,
-    CoinOfProof,
-    CreateProofRequest,
-    ProofFile,
-    ProofQuery,
-    SignedFor,
-    block_named,
-)
+from custody.schemas import proofs as wire
 from custody.schemas.proposals import CreatePsbtResponse, ProposalStatus, TxType
 from custody.server.calls import Ctx, Steps, serves, serves_in_parts
 from custody.server.errors import Invalid, NotFound, StateConflict
@@ -62,8 +52,8 @@ PROPOSED = Event(
 )
 
 
-@serves_in_parts(CREATE_PROOF)
-def create_proof(ctx: Ctx, request: CreateProofRequest) -> Steps[CreatePsbtResponse]:
+@serves_in_parts(wire.CREATE_PROOF)
+def create_proof(ctx: Ctx, request: wire.CreateProofRequest) -> Steps[CreatePsbtResponse]:
     """Stores the proof for the vault's signers. Raises NotFound (vault), VaultFrozen, Invalid,
     ChainUnavailable; StateConflict for the same message at the same block.
     """
@@ -72,7 +62,7 @@ def create_proof(ctx: Ctx, request: CreateProofRequest) -> Steps[CreatePsbtRespo
     return CreatePsbtResponse(psbt_id=proposed.row.id, psbt_base64=proposed.base64)
 
 
-def _order(request: CreateProofRequest, ctx: Ctx) -> Order:
+def _order(request: wire.CreateProofRequest, ctx: Ctx) -> Order:
     vault = vault_to_spend(ctx.db, ctx.access, request.vault_id)
     return Order(
         TxType.PROOF,
@@ -86,11 +76,11 @@ def _order(request: CreateProofRequest, ctx: Ctx) -> Order:
     )
 
 
-def _fund(ctx: Ctx, request: CreateProofRequest, vault: VaultRow, quote: Quote) -> Iterator[Funding]:
+def _fund(ctx: Ctx, request: wire.CreateProofRequest, vault: VaultRow, quote: Quote) -> Iterator[Funding]:
     """Nothing is spent: its one input on record is the one that stands for the message."""
     db, tip = ctx.db, quote.tip
     branch, index = _place(db, vault, request.address)
-    message = request.message + AT_BLOCK.format(height=tip.height, hash=tip.hash)
+    message = request.message + wire.AT_BLOCK.format(height=tip.height, hash=tip.hash)
     coins = _coins(db, vault) if request.with_coins else []
     try:
         built = build_proof(policy_of(vault), message, branch, index, coins_to_spend(db, vault.chain, coins))
@@ -105,8 +95,8 @@ def _fund(ctx: Ctx, request: CreateProofRequest, vault: VaultRow, quote: Quote) 
     yield Funding(Intent(), nothing, built.psbt.tx.vsize, FeeRate(0), built=built)
 
 
-@serves(PROOF)
-def proof(ctx: Ctx, query: ProofQuery) -> ProofFile:
+@serves(wire.PROOF)
+def proof(ctx: Ctx, query: wire.ProofQuery) -> wire.ProofFile:
     """The file of a complete proof. Raises NotFound, StateConflict."""
     proposal = ctx.find(ProposalRow, query.psbt_id, "proposal")
     if TxType(proposal.tx_type) is not TxType.PROOF:
@@ -116,24 +106,26 @@ def proof(ctx: Ctx, query: ProofQuery) -> ProofFile:
     vault, psbt = ctx.db.get_one(VaultRow, proposal.vault_id), Psbt.parse(proposal.psbt)
     signature = finalise_proof(ProvenSpend(psbt, policy_of(vault)))
     message = (psbt.signed_message or b"").decode()
-    height, block_hash = block_named(message) or (None, None)
+    height, block_hash = wire.block_named(message) or (None, None)
     challenge, *coins = [_coin(psbt, index, Network(vault.chain)) for index in range(len(psbt.inputs))]
-    return ProofFile(
+    return wire.ProofFile(
         network=vault.chain,
         message=message,
-        signatures=[SignedFor(address=challenge.address, signature=str(signature))],
+        signatures=[wire.SignedFor(address=challenge.address, signature=str(signature))],
         height=height,
         block_hash=block_hash,
         coins=coins,
     )
 
 
-def _coin(psbt: Psbt, index: int, network: Network) -> CoinOfProof:
+def _coin(psbt: Psbt, index: int, network: Network) -> wire.CoinOfProof:
     item = psbt.inputs[index]
     assert item.witness_utxo is not None, "a PSBT of ours states every coin"
     address = encode_address(item.witness_utxo.script_pubkey, network)
     assert address is not None, "P2WSH has an address on every network"
-    return CoinOfProof(outpoint=str(item.outpoint), amount_sats=item.witness_utxo.amount, address=address)
+    return wire.CoinOfProof(
+        outpoint=str(item.outpoint), amount_sats=item.witness_utxo.amount, address=address
+    )
 
 
 def _require_devices(db: Session, vault: VaultRow, caller: Caller, *, coins: int) -> None:

@@ -1,17 +1,16 @@
 """The one way to propose: from an order to the stored proposal, whatever is proposed."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sqlalchemy import bindparam, insert, literal_column, select
-from sqlalchemy.orm import Session
+from sqlalchemy import bindparam, false, insert, literal_column, or_, select
+from sqlalchemy.orm import Session, defer
 
 from custody.schemas.proposals import ProposalStatus, PsbtPreview, TxType
 from custody.server.calls import Ctx, In, Steps
 from custody.server.limits.calls import room
 from custody.server.limits.stored import OutgoingAmount
-from custody.server.mail.waiting import tell_waiting
 from custody.server.proposals.bounds import require_listed, require_move, require_signers
 from custody.server.proposals.coins import (
     lock_coins,
@@ -19,24 +18,34 @@ from custody.server.proposals.coins import (
     require_unchanged,
 )
 from custody.server.proposals.drafts import Draft, Order, draft_of, within_limits
-from custody.server.proposals.lifecycle import settle_family
+from custody.server.proposals.lifecycle import HELD, settle_family
 from custody.server.proposals.records import rate_text
+from custody.server.proposals.screening import hold, is_screened, tell_signers
 from custody.server.requests.changes import OutdatedDraft
 from custody.server.rules.audit import Event
-from custody.server.rules.credentials import new_id
+from custody.server.rules.credentials import WorkspaceAccess, new_id
 from custody.server.rules.selection import PROPOSAL_LIFETIME
-from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow, VaultRow, VaultSignerRow
+from custody.server.store.models import (
+    AddressBookEntryRow,
+    ChainCoinRow,
+    PayeeRow,
+    ProposalInputRow,
+    ProposalRow,
+    VaultRow,
+    WatchedScriptRow,
+)
 from custody.server.store.store import duplicates_refused
 from custody.server.vaults.stored import GAP, index_after, vault_in
-from custody.server.webhooks.events import event_data
-from multisig import CHANGE, FeeRate
+from custody.server.webhooks.events import LATER, event_data
+from multisig import CHANGE, FeeRate, Network, decode_address, encode_address, ends_of, resembled
 
 _PROPOSED_ALREADY = (
     "This was proposed already, as the same transaction: sign that proposal, or propose it again after the "
     "next block."
 )
-# Proposals that are compared with a new one.
+# Proposals that are compared with a new one, and the states of those that pay.
 NEWEST: Final = 100
+_PAYING: Final = ("PENDING", "SIGNED", "STALLED", "BROADCASTING", "CONFIRMED")
 # How the audit log's words begin for each kind.
 CREATED: Final = "proposal {proposal} of vault {vault}, "
 
@@ -54,11 +63,11 @@ class Proposed:
         return self.draft.built.base64
 
     def announce(self, event: Event, **facts: int | str | None) -> None:
-        """Wakes long polls, notifies webhooks and records the event."""
+        """Wakes long polls, records the event and notifies webhooks: of what screening holds, later."""
         row, ctx = self.row, self.ctx
         ctx.tools.changes.moved(ctx.db, row.workspace_id)
         common = {"proposal": row.id, "vault": row.vault_id, "txid": row.txid_expected}
-        ctx.event(event, event_data(row), **common, **facts)
+        ctx.event(event, LATER if row.screening == HELD else event_data(row), **common, **facts)
 
 
 def propose(ctx: Ctx, read: Callable[[Ctx], Order]) -> Steps[Proposed]:
@@ -75,9 +84,9 @@ def propose(ctx: Ctx, read: Callable[[Ctx], Order]) -> Steps[Proposed]:
         raise OutdatedDraft("What it rests on has changed: a version, a coin, a key or an address.")
     draft, funding, proposal_id = replace(draft, order=order), draft.funding, new_id(ctx.tools.random)
     if funding.fresh:
-        lock_coins(ctx.db, order.chain, funding.fresh, order.family_id or proposal_id)
+        lock_coins(ctx.db, order.chain, funding.fresh, order.family_id or proposal_id, ctx.now)
         if funding.kept is not None:
-            require_unchanged(ctx.db, order.chain, [funding.kept])
+            require_unchanged(ctx.db, order.chain, [funding.kept], ctx.now)
         if order.profile_key_id is None:
             require_makers_stay(ctx.db, funding.fresh)
     draft = draft.with_change_at(vault_in(ctx.db, ctx.access, order.vault_id).next_change_index)
@@ -89,6 +98,7 @@ def preview(ctx: Ctx, order: Order) -> PsbtPreview:
     draft = draft_of(ctx, order, thorough=True)
     funding, selection = draft.funding, draft.selection
     moved, left, same_as = permitted(ctx, draft).amount, None, None
+    alike: Mapping[str, str] = {}
     recipients = [payment.address for payment in funding.intent.payments]
     amounts = [int(payment.output.amount) for payment in funding.intent.payments]
     # A version counts together with what it replaces, and a forward for no limit.
@@ -98,6 +108,7 @@ def preview(ctx: Ctx, order: Order) -> PsbtPreview:
         if order.kind is TxType.SEND:
             paid = zip(recipients, amounts, strict=True)
             same_as = newest_same(ctx, order.vault_id, paid, funding.intent.op_return)
+            alike = resembling(ctx.db, ctx.access, recipients)
     return PsbtPreview(
         psbt_base64=draft.built.base64,
         recipients=recipients,
@@ -112,21 +123,48 @@ def preview(ctx: Ctx, order: Order) -> PsbtPreview:
         role_left_sats=None if left is None else left.role,
         vault_left_sats=None if left is None else left.vault,
         same_as=same_as,
+        resembles=[alike.get(recipient) for recipient in recipients],
     )
+
+
+def resembling(db: Session, access: WorkspaceAccess, addresses: Collection[str]) -> Mapping[str, str]:
+    """Of the addresses, each that only resembles a known one, with that one. A name in the address book makes
+    none the address that was paid, or the vault's own.
+    """
+    network, ends = Network(access.chain), {ends_of(address) for address in addresses}
+    paid, named = (
+        set(
+            db.scalars(select(one.address).where(one.workspace_id == access.workspace_id, one.ends.in_(ends)))
+        )
+        for one in (PayeeRow, AddressBookEntryRow)
+    )
+    # The first characters of an address are its program's first bits, and a vault's program has 32 bytes.
+    begins = (b"\0\x20" + decode_address(address, network)[2:4] for address in addresses)
+    alike = (WatchedScriptRow.script_pubkey.between(each, each + b"\xff" * 30) for each in begins)
+    vaults = select(VaultRow.id).where(VaultRow.workspace_id == access.workspace_id)
+    own = select(WatchedScriptRow.script_pubkey).where(
+        WatchedScriptRow.chain == access.chain, or_(false(), *alike), WatchedScriptRow.vault_id.in_(vaults)
+    )
+    ours = {encode_address(script, network) or "" for script in db.scalars(own)}
+    return resembled(addresses, paid | ours, named)
 
 
 def newest_same(ctx: Ctx, vault_id: str, paid: Iterable[tuple[str, int]], data: bytes | None) -> str | None:
-    """Of the newest payments that wait, one that pays the same: a form sent again would pay twice. ``paid``:
-    addresses and satoshis.
+    """Of the newest payments that wait, are on their way or confirmed, one that pays the same: it would be
+    paid twice. ``paid``: addresses and satoshis.
     """
     same = sorted(paid), None if data is None else data.hex()
-    waiting = select(ProposalRow).where(
-        ProposalRow.vault_id == vault_id,
-        ProposalRow.tx_type == TxType.SEND.value,
-        ProposalRow.status == ProposalStatus.PENDING.value,
-        ProposalRow.created_at > ctx.now - PROPOSAL_LIFETIME,
+    newest = (
+        select(ProposalRow)
+        .options(defer(ProposalRow.psbt))
+        .where(
+            ProposalRow.vault_id == vault_id,
+            ProposalRow.tx_type == TxType.SEND.value,
+            or_(ProposalRow.status.in_(_PAYING), ProposalRow.keeps_coins),
+            ProposalRow.created_at > ctx.now - PROPOSAL_LIFETIME,
+        )
     )
-    for row in ctx.db.scalars(waiting.order_by(ProposalRow.created_at.desc()).limit(NEWEST)):
+    for row in ctx.db.scalars(newest.order_by(ProposalRow.created_at.desc()).limit(NEWEST)):
         if (sorted(zip(row.recipients, row.amounts_sats, strict=False)), row.op_return_hex) == same:
             return row.id
     return None
@@ -178,10 +216,10 @@ def _stored(ctx: Ctx, proposal_id: str, draft: Draft, movement: OutgoingAmount) 
         use_change_index(db, vault, draft.change_index)
     if order.replaces_id is not None:
         settle_family(db, row)
-    if order.profile_key_id is None:
-        # Also the maker: a program may have proposed it in their name.
-        signers = select(VaultSignerRow.user_id).where(VaultSignerRow.vault_id == vault.id)
-        tell_waiting(db, signers, movement.proposed_at)
+    if is_screened(vault, row):
+        hold(db, ctx.tools.events, vault, row)
+    elif order.profile_key_id is None:
+        tell_signers(db, vault, movement.proposed_at)
     return row
 
 

@@ -3,6 +3,8 @@ and id. A search reads a bounded window of the list at a time; the next page con
 """
 
 import contextlib
+from collections.abc import Sequence
+from itertools import chain
 from typing import Final
 
 from sqlalchemy import (
@@ -24,16 +26,17 @@ from custody.common.text import name_key
 from custody.schemas import proposals as wire
 from custody.schemas.address_book import KEEPERS
 from custody.schemas.call import Page
-from custody.schemas.common import Unreadable
+from custody.schemas.common import Listed, Unreadable
 from custody.schemas.proposals import PSBT, ProposalStatus, PsbtQuery
 from custody.server.calls import Ctx, Watched, serves
 from custody.server.errors import Invalid, NotFound
+from custody.server.proposals.lifecycle import NOT_HELD
 from custody.server.proposals.records import RecordReader, has_decided, proposal_records
-from custody.server.proposals.signing import APPROVER
+from custody.server.proposals.seeing import may_see, sees_held
 from custody.server.requests.rates import SEARCH_CALLS
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.shown import shown
-from custody.server.store.models import PROOFS, AddressBookEntryRow, ProposalRow, VaultSignerRow
+from custody.server.store.models import PROOFS, AddressBookEntryRow, ProposalRow, VaultRow, VaultSignerRow
 from custody.server.store.store import going_on, within_days
 from custody.server.vaults.stored import vault_in
 from multisig import parse_btc
@@ -71,7 +74,9 @@ def _entered(ctx: Ctx, query: PsbtQuery, psbt_id: str) -> tuple[Ctx, ProposalRow
     proposal = ctx.db.get(ProposalRow, psbt_id)
     with contextlib.suppress(NotFound):
         if proposal is not None and query.workspace_id in {None, proposal.workspace_id}:
-            return ctx.enter(PSBT, proposal.workspace_id), proposal
+            entered = ctx.enter(PSBT, proposal.workspace_id)
+            if may_see(entered, proposal):
+                return entered, proposal
     raise NotFound("There is no such proposal.")
 
 
@@ -98,36 +103,55 @@ def page(ctx: Ctx, query: PsbtQuery) -> Page[wire.Proposal | Unreadable]:
         proposals = [by_id[each] for each in ids]
     if len(proposals) > query.limit:
         after = proposals[query.limit - 1].id
-    reader = _reader(ctx)
-    items = shown(
-        proposals[: query.limit],
-        lambda some: proposal_records(db, some, reader),
-        "psbt_id",
-        lambda proposal: proposal.id,
-    )
+    items = _records(ctx, proposals[: query.limit])
     if query.search is not None:
         return Page(items, len(items), after is not None, after, query.after is None and after is None)
     return Page(items, min(total, MAX_COUNTED), after is not None, after, total <= MAX_COUNTED)
 
 
-def _reader(ctx: Ctx) -> RecordReader:
-    """A program is not a signer, even where its maker is one."""
-    return RecordReader(
-        ctx.caller.user_id if ctx.caller.service is None else 0, ctx.access.holds_any(APPROVER)
+def newest(ctx: Ctx, most: int) -> Listed[wire.Proposal]:
+    """The newest proposals that wait for signatures, and as many payments that do not."""
+    ours = _visible(ctx)
+    waits = ProposalRow.status == ProposalStatus.PENDING
+    order, no_payments = (
+        (ProposalRow.created_at, ProposalRow.id),
+        (ProposalStatus.REPLACED, ProposalStatus.PROVEN),
+    )
+    parts = (ours.where(waits), ours.where(~waits, ProposalRow.status.not_in(no_payments)))
+    listed = (ctx.db.scalars(going_on(part, order, None, newest=True).limit(most)) for part in parts)
+    return _records(ctx, list(chain.from_iterable(listed)))
+
+
+def _records(ctx: Ctx, proposals: Sequence[ProposalRow]) -> Listed[wire.Proposal]:
+    return shown(
+        proposals, lambda some: proposal_records(ctx.db, some, _reader(ctx)), "psbt_id", lambda each: each.id
     )
 
 
-def _matching(ctx: Ctx, query: PsbtQuery) -> Select[ProposalRow]:
+def _reader(ctx: Ctx) -> RecordReader:
+    return RecordReader(ctx.caller.user_id if ctx.caller.service is None else 0, ctx.access)
+
+
+def _visible(ctx: Ctx) -> Select[ProposalRow]:
     rows = select(ProposalRow).where(ProposalRow.workspace_id == ctx.access.workspace_id)
+    own = ProposalRow.created_by == ctx.caller.user_id
+    return rows if sees_held(ctx) else rows.where(or_(NOT_HELD, own))
+
+
+def _matching(ctx: Ctx, query: PsbtQuery) -> Select[ProposalRow]:
+    rows = _visible(ctx)
     if query.status is not None:
         rows = rows.where(ProposalRow.status == query.status.value)
     if query.vault_id is not None:
         rows = rows.where(ProposalRow.vault_id == vault_in(ctx.db, ctx.access, query.vault_id).id)
+    if query.created_by is not None:
+        rows = rows.where(ProposalRow.created_by == query.created_by)
     if query.tx_type is not None:
         rows = rows.where(text(PROOFS))
     rows = rows.where(*within_days(ProposalRow.created_at, query.from_day, query.to_day))
     if query.awaiting is not None:
         rows = rows.where(
+            NOT_HELD,
             ProposalRow.status == ProposalStatus.PENDING.value,
             ProposalRow.replaced_by_id.is_(None),
             _may_decide(ctx.caller.user_id),
@@ -137,9 +161,12 @@ def _matching(ctx: Ctx, query: PsbtQuery) -> Select[ProposalRow]:
 
 
 def _may_decide(user_id: int) -> ColumnElement[bool]:
-    """The user is a signer of the vault, or the owner of a forward's money."""
+    """The user is a signer of the vault, not kept from it as its maker; or the owner of a forward's money."""
     is_signer = exists().where(
-        VaultSignerRow.vault_id == ProposalRow.vault_id, VaultSignerRow.user_id == user_id
+        VaultSignerRow.vault_id == ProposalRow.vault_id,
+        VaultSignerRow.user_id == user_id,
+        VaultRow.id == ProposalRow.vault_id,
+        VaultRow.maker_may_approve | (ProposalRow.created_by != user_id),
     )
     return or_(
         and_(ProposalRow.profile_key_id.is_(None), is_signer),

@@ -6,17 +6,24 @@ sign, while the proposal can still be completed; everybody else gets the unsigne
 
 from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import BindParameter, Exists, bindparam, exists, func, select
-from sqlalchemy.orm import Session
+from sqlalchemy import BindParameter, Exists, String, bindparam, cast, exists, func, literal, select
+from sqlalchemy.orm import Session, aliased
 
+from custody.common.text import foreign
 from custody.schemas import proposals as wire
+from custody.schemas.call import PermissionName
 from custody.schemas.proposals import DecodedCall, ProposalStatus, TroubleKind, TxType
-from custody.server.keys.quorums import SignerNow, signers_of
+from custody.server.keys.quorums import SignerNow, able_among, signers_of
+from custody.server.people.names import approver_names, names_of, shown_approvers
+from custody.server.proposals.bounds import makers_of, staying
 from custody.server.proposals.lifecycle import TOKEN_KINDS, may_be_replaced, trouble_of
+from custody.server.rules.approvers import missing
+from custody.server.rules.credentials import WorkspaceAccess
+from custody.server.rules.keys import may_move_on
 from custody.server.rules.lifecycle import TO_FINISH, advice_for, words_of
 from custody.server.shown import shape_of
 from custody.server.store.models import (
@@ -24,12 +31,11 @@ from custody.server.store.models import (
     ContractCallRow,
     ContractRow,
     DecisionRow,
+    MembershipRow,
     ProposalInputRow,
     ProposalRow,
     SignatureRow,
-    UserRow,
     VaultRow,
-    full_name,
 )
 from multisig import FeeRate, Network, Psbt
 from multisig.tokens import (
@@ -47,10 +53,10 @@ _parsed: Final = lru_cache(maxsize=32)(parse_bytecode)
 
 
 class RecordReader(NamedTuple):
-    """The reader of a record. ``may_approve``: their role in its workspace has PAYMENT_APPROVE."""
+    """``user_id``: 0 for a program, which is no signer, even where its maker is one."""
 
     user_id: int
-    may_approve: bool
+    access: WorkspaceAccess
 
 
 def proposal_records(
@@ -62,9 +68,7 @@ def proposal_records(
     seats = signers_of(db, vault_ids)
     decisions = {(each.proposal_id, each.key_id): each for each in db.scalars(_DECISIONS, ids)}
     counts = {proposal_id: (int(least), int(most)) for proposal_id, least, most in db.execute(_COUNTED, ids)}
-    vaults = {
-        vault_id: (name, tip or 0) for vault_id, name, tip in db.execute(_VAULTS, {"ids": list(vault_ids)})
-    }
+    vaults = {row.id: row for row in db.execute(_VAULTS, {"ids": list(vault_ids)})}
     of_tokens, rivals = _token_fields(db, proposals), _rivals(db, proposals)
     # A forward has one signer, its owner.
     signing = {
@@ -74,14 +78,42 @@ def proposal_records(
         for proposal in proposals
     }
     people = {signer.user_id for signers in signing.values() for signer in signers}
-    names = names_of(db, people | {proposal.created_by for proposal in proposals})
+    names = names_of(db, reader.access, people | {proposal.created_by for proposal in proposals})
+    lacking = {
+        proposal.id: missing(
+            vaults[proposal.vault_id].approvers,
+            (
+                (each.user_id, each.role_id)
+                for each in (decisions.get((proposal.id, one.key_id)) for one in signing[proposal.id])
+                if each is not None and each.decision == "approve" and each.is_complete
+            ),
+        )
+        for proposal in proposals
+        if proposal.status == ProposalStatus.PENDING.value and proposal.profile_key_id is None
+    }
+    waiting = [one for one in proposals if one.id in lacking]
+    bound = [one.family_id for one in waiting if not vaults[one.vault_id].maker_may_approve]
+    makers = makers_of(db, bound)
+    replaced = (one for one in waiting if any(may_move_on(seat.revoked_reason) for seat in signing[one.id]))
+    moves = staying(db, reader.access, {one.id: one.psbt for one in replaced})
+    asked = approver_names(db, reader.access, {key for keys in lacking.values() for key in keys})
     records = []
     for proposal in proposals:
         signers, (least, most) = signing[proposal.id], counts[proposal.id]
         psbt = proposal.psbt
-        if most and not _gets_signatures(proposal, signers, reader):
+        # Those of a pending one that suffice would be a payment that nobody has to approve any more.
+        is_held = least >= proposal.m and proposal.id in lacking
+        if most and (is_held or not _gets_signatures(proposal, signers, reader)):
             psbt = Psbt.parse(psbt).without_signatures().to_bytes()
-        (vault_name, tip), height = vaults[proposal.vault_id], proposal.block_height
+        vault, height = vaults[proposal.vault_id], proposal.block_height
+        others = [each for each in signers if each.user_id not in makers[proposal.family_id]]
+        giving = [
+            each
+            for each in others
+            if _may_give(decisions.get((proposal.id, each.key_id)), each, vault.approvers)
+        ]
+        stays, lacks = proposal.id in moves, lacking.get(proposal.id, ())
+        able = {user_id for user_id, _ in able_among(others, stays=stays)}
         record = shape_of(
             wire.Proposal,
             proposal,
@@ -91,21 +123,43 @@ def proposal_records(
             fee_rate=rate_text(FeeRate(proposal.fee_rate_sat_per_kvb)),
             op_return=None if proposal.op_return_hex is None else f"0x{proposal.op_return_hex}",
             signers=[
-                _signer(each, decisions.get((proposal.id, each.key_id)), names.get(each.user_id))
+                _signer(
+                    each,
+                    decisions.get((proposal.id, each.key_id)),
+                    names.get(each.user_id),
+                    may_approve=each.user_id in able if proposal.id in lacking else each.may_approve,
+                )
                 for each in signers
             ],
-            collected_signatures=least,
+            collected_signatures=min(least, proposal.m),
             required_signatures=proposal.m,
-            confirmations=0 if height is None else max(1, tip - height + 1),
+            failure_reason=proposal.failure_reason or _declined_by(proposal, decisions.values(), names),
+            waits_for=shown_approvers(lacks, asked, able_among(giving, stays=stays)),
+            confirmations=0 if height is None else max(1, (vault.tip or 0) - height + 1),
             trouble=_trouble(proposal, rivals),
             replaces_psbt_id=proposal.replaces_id,
             replaced_by_psbt_id=proposal.replaced_by_id,
             may_be_replaced=may_be_replaced(proposal),
-            vault_name=vault_name,
+            vault_name=vault.name,
+            screening=proposal.screening
+            and {
+                "state": proposal.screening,
+                "until": proposal.screening_until,
+                "reason": proposal.screening_reason,
+            },
             **of_tokens.get(proposal.id, {}),
         )
         records.append(record)
     return records
+
+
+def _may_give(decision: DecisionRow | None, seat: SignerNow, asked: Collection[str]) -> bool:
+    """Whether an approval of theirs may still come: also a second one, in another role."""
+    if decision is None or decision.decision == "reject":
+        return decision is None
+    if not decision.is_complete:
+        return True
+    return decision.role_id != seat.role_id and f"user:{seat.user_id}" not in asked
 
 
 def _gets_signatures(proposal: ProposalRow, signers: Sequence[SignerNow], reader: RecordReader) -> bool:
@@ -115,12 +169,14 @@ def _gets_signatures(proposal: ProposalRow, signers: Sequence[SignerNow], reader
     if ProposalStatus(proposal.status) not in TO_FINISH or proposal.replaced_by_id is not None:
         return False
     is_forward = proposal.profile_key_id is not None
-    return (is_forward or reader.may_approve) and any(
+    return (is_forward or PermissionName.PAYMENT_APPROVE in reader.access.permissions) and any(
         signer.user_id == reader.user_id and not signer.is_lost for signer in signers
     )
 
 
-def _signer(seat: SignerNow, decision: DecisionRow | None, name: str | None) -> wire.ProposalSigner:
+def _signer(
+    seat: SignerNow, decision: DecisionRow | None, name: str | None, *, may_approve: bool
+) -> wire.ProposalSigner:
     is_signed = decision is not None and decision.decision == "approve" and decision.is_complete
     return shape_of(
         wire.ProposalSigner,
@@ -128,10 +184,25 @@ def _signer(seat: SignerNow, decision: DecisionRow | None, name: str | None) -> 
         is_signed=is_signed,
         signed_at=decision.decided_at if decision is not None and is_signed else None,
         decision=None if decision is None else decision.decision,
+        decided_at=None if decision is None else decision.decided_at,
         name=name,
         reason=None if decision is None else decision.reason,
-        may_approve=seat.may_approve and not seat.is_lost,
+        may_approve=may_approve and not seat.is_lost,
     )
+
+
+def _declined_by(
+    proposal: ProposalRow, decisions: Iterable[DecisionRow], names: Mapping[int, str]
+) -> str | None:
+    """Who ended it by declining it, and why."""
+    if proposal.status != ProposalStatus.REJECTED.value:
+        return None
+    declines = [each for each in decisions if (each.proposal_id, each.decision) == (proposal.id, "reject")]
+    last = max(declines, key=lambda each: each.decided_at, default=None)
+    if last is None:
+        return None
+    said = f"{names.get(last.user_id, 'A signer')} declined it"
+    return f"{said}: {foreign(last.reason)}" if last.reason else f"{said}."
 
 
 def _rivals(db: Session, proposals: Sequence[ProposalRow]) -> dict[tuple[int, str], str]:
@@ -167,22 +238,36 @@ def collected_signatures(db: Session, proposal_id: str) -> int:
     return int(least)
 
 
-def names_of(db: Session, user_ids: Iterable[int]) -> dict[int, str]:
-    """Names as users gave them; users without one are left out. E-mail addresses are not shown: only managers
-    of members may see them.
-    """
-    ids = list(user_ids)
-    rows = db.execute(_NAMES, {"ids": ids}) if ids else ()
-    named = {user_id: full_name(*parts) for user_id, *parts in rows}
-    return {user_id: name for user_id, name in named.items() if name}
-
-
 def has_decided(user_id: int) -> Exists:
-    """The user has declined, or has signed every input."""
+    """The user has declined, or has signed every input, and holds no other role now of which an approval is
+    missing.
+    """
+    member = MembershipRow.workspace_id == ProposalRow.workspace_id, MembershipRow.user_id == user_id
+    role = select(MembershipRow.role_id).where(*member).correlate(ProposalRow).scalar_subquery()
+    asked, key = cast(VaultRow.approvers, String), literal('"role:') + cast(role, String) + literal('"')
+    asks = (
+        exists()
+        .where(VaultRow.id == ProposalRow.vault_id, asked.contains(key), ~asked.contains(f'"user:{user_id}"'))
+        .correlate(ProposalRow)
+    )
+    other = aliased(DecisionRow)
+    who = literal('"user:') + cast(other.user_id, String) + literal('"')
+    is_named = exists().where(VaultRow.id == ProposalRow.vault_id, asked.contains(who))
+    is_given = (
+        exists()
+        .where(
+            other.proposal_id == ProposalRow.id,
+            other.role_id == role,
+            other.decision == "approve",
+            other.is_complete,
+            ~is_named.correlate(ProposalRow, other),
+        )
+        .correlate(ProposalRow)
+    )
     return exists().where(
         DecisionRow.proposal_id == ProposalRow.id,
         DecisionRow.user_id == user_id,
-        (DecisionRow.decision == "reject") | DecisionRow.is_complete,
+        (DecisionRow.decision == "reject") | (DecisionRow.is_complete & ~(asks & ~is_given)),
     )
 
 
@@ -208,12 +293,17 @@ _COUNTED = select(
     _PER_INPUT.proposal_id, func.min(_PER_INPUT.signatures), func.max(_PER_INPUT.signatures)
 ).group_by(_PER_INPUT.proposal_id)
 _DECISIONS = select(DecisionRow).where(DecisionRow.proposal_id.in_(_IDS))
-_NAMES = select(UserRow.id, UserRow.first_name, UserRow.surname).where(UserRow.id.in_(_IDS))
 _VAULTS = (
-    select(VaultRow.id, VaultRow.name, func.max(ChainBlockRow.height))
+    select(
+        VaultRow.id,
+        VaultRow.name,
+        VaultRow.approvers,
+        VaultRow.maker_may_approve,
+        func.max(ChainBlockRow.height).label("tip"),
+    )
     .outerjoin(ChainBlockRow, ChainBlockRow.chain == VaultRow.chain)
     .where(VaultRow.id.in_(_IDS))
-    .group_by(VaultRow.id, VaultRow.name)
+    .group_by(VaultRow.id)
 )
 
 

@@ -2,11 +2,14 @@
 
 Every submitted signature is verified outside the write lock, before anything is stored. The approval that
 meets the threshold stores the final transaction and queues its broadcast in the same database transaction.
+Where the vault asks for an approval by somebody else, too, it takes more signatures than it needs, until that
+one is among them.
 """
 
+from collections.abc import Collection
 from typing import Any, Final
 
-from sqlalchemy import Select, and_, bindparam, func, select
+from sqlalchemy import Select, and_, bindparam, func, insert, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.call import PermissionName
@@ -23,24 +26,22 @@ from custody.server.errors import (
 )
 from custody.server.jobs.outbox import BROADCAST, enqueue_new
 from custody.server.keys.profiles import OwnProfile
-from custody.server.proposals.bounds import (
-    require_listed,
-    require_other_maker,
-    require_thawed,
-    stay_in_workspace,
-)
-from custody.server.proposals.lifecycle import require_newest
+from custody.server.proposals import bounds
+from custody.server.proposals.ending import in_words, may_be_sent, released_signatures
+from custody.server.proposals.lifecycle import HELD, require_newest
 from custody.server.proposals.records import collected_signatures
+from custody.server.proposals.seeing import APPROVER, may_see
 from custody.server.proposals.verifying import Signer, Verified, verified
 from custody.server.requests.changes import OutdatedDraft
 from custody.server.rules import lifecycle
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import Caller
 from custody.server.rules.keys import may_move_on
-from custody.server.services import Services
+from custody.server.services import Services, Tools
 from custody.server.store.models import (
     DecisionRow,
     KeyRow,
+    PayeeRow,
     ProfileRow,
     ProposalRow,
     SignatureRow,
@@ -49,14 +50,13 @@ from custody.server.store.models import (
 )
 from custody.server.vaults.stored import policy_of
 from custody.server.webhooks.events import event_data
-from multisig import Fingerprint, Psbt, SignerProgress, Transaction
+from multisig import Fingerprint, SignerProgress, Transaction, ends_of
 
 ACTIVE: Final = "active"
-APPROVER = frozenset({PermissionName.PAYMENT_APPROVE})
 
 SIGNED = Event(
     "SIGNATURE_SUBMITTED",
-    "approved the proposal {proposal}[, but signed only its inputs {inputs}] // key {key}",
+    "approved the proposal {proposal}[, but signed only its inputs {inputs}] // key {key}, role {role}",
     Category.SIGNING,
 )
 FINALISED = Event(
@@ -70,9 +70,9 @@ def sign_psbt(ctx: Ctx, request: SignPsbtRequest) -> Steps[SignPsbtResponse]:
     """Records the caller's decision. The approval that meets the threshold queues the broadcast in the same
     transaction.
 
-    Raises NotFound; PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, or
-    there is a newer version); VaultFrozen; NotASigner; NotInAddressBook; PsbtMismatch. Then nothing
-    is stored.
+    Raises NotFound; PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, there
+    is a newer version, they decided otherwise before); VaultFrozen; NotInAddressBook; PsbtMismatch. Then
+    nothing is stored.
     """
     signer, checked = _signer_of(ctx, request.psbt_id, _SIGNER), None
     if request.psbt_base64 is not None:
@@ -104,7 +104,7 @@ def _submitted(ctx: Ctx, request: SignPsbtRequest, checked: Verified | None) -> 
 
 def _approve(ctx: Ctx, signer: Signer, checked: Verified) -> SignPsbtResponse:
     proposal, progress = signer.proposal, checked.progress
-    if not checked.new:
+    if not checked.new and not _counts_anew(ctx, signer):
         said = "This signature was recorded before."
         return _answer(proposal, progress, checked.collected, said)
     if Status(proposal.status) in lifecycle.FINALISED:
@@ -112,38 +112,70 @@ def _approve(ctx: Ctx, signer: Signer, checked: Verified) -> SignPsbtResponse:
         return _nothing_new(ctx.db, proposal, said)
     if Status(proposal.status) is not Status.PENDING:
         raise StateConflict(f"The proposal is {proposal.status}; it takes no more signatures.")
+    if signer.decision is not None and signer.decision.decision == "reject":
+        raise StateConflict(
+            "You have declined it: a decline is final.", hint="If it is to be paid, have it proposed again."
+        )
     require_newest(ctx.db, proposal)
     if ctx.now >= proposal.expires_at:
         raise StateConflict("The proposal has expired.")
     if signer.vault is not None:
         # The vault's present controls, which may have changed since the proposal.
-        require_thawed(ctx.db, signer.vault)
-        require_other_maker(ctx.db, signer.vault, proposal, ctx.caller.user_id)
-        require_listed(ctx.db, signer.vault, proposal.psbt)
+        bounds.require_thawed(ctx.db, signer.vault)
+        bounds.require_other_maker(ctx.db, signer.vault, proposal, ctx.caller.user_id)
+        bounds.require_listed(ctx.db, signer.vault, proposal.psbt)
     _keep(ctx, signer, checked)
     payload = event_data(proposal, user_id=ctx.caller.user_id, is_complete=progress.is_complete)
     inputs = None if progress.is_complete else list(progress.signed)
-    ctx.event(SIGNED, payload, proposal=proposal.id, key=signer.key.id, inputs=inputs)
-    if checked.final is not None:
-        _finalise(ctx, proposal, checked.final)
+    facts = {"key": signer.key.id, "role": ctx.access.role_id, "inputs": inputs}
+    ctx.event(SIGNED, payload, proposal=proposal.id, **facts)
+    if checked.final is None:
+        return _answer(proposal, progress, checked.collected, None)
+    vault = signer.vault
+    if vault is not None and (lacking := bounds.approvals_missing(ctx.db, vault, proposal.id)):
+        whose = bounds.approver_words(ctx.db, vault, lacking)
+        said = f"It has signatures enough, and waits for an approval from {whose}."
+        return _answer(proposal, progress, checked.collected, said)
+    finalise(ctx.tools, ctx.db, proposal, checked.final)
+    ctx.event(FINALISED, proposal=proposal.id, txid=checked.final.txid)
     return _answer(proposal, progress, checked.collected, None)
 
 
-def _finalise(ctx: Ctx, proposal: ProposalRow, final: Transaction) -> None:
+def _counts_anew(ctx: Ctx, signer: Signer) -> bool:
+    """They have signed, and hold the role now that a waiting payment lacks: they may approve it again."""
+    if signer.vault is None or Status(signer.proposal.status) is not Status.PENDING:
+        return False
+    them = ctx.caller.user_id, ctx.access.role_id
+    return bounds.approves_anew(ctx.db, signer.vault, signer.proposal.id, them)
+
+
+def finalise(tools: Tools, db: Session, proposal: ProposalRow, final: Transaction) -> None:
     """The proposal is SIGNED, and due for broadcast; a proof is PROVEN, and never sent."""
     assert final.txid == proposal.txid_expected, "signatures of segwit inputs do not change the txid"
     proposal.final_tx = final.serialize()
     if proposal.tx_type == TxType.PROOF.value:
-        ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.PROVEN)
+        tools.lifecycle.apply(db, proposal, lifecycle.LifecycleEvent.PROVEN)
     else:
-        ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.THRESHOLD_MET)
-        # It was pending until now, and is never again.
-        enqueue_new(ctx.db, BROADCAST, [proposal.id], ctx.now)
-    ctx.event(FINALISED, proposal=proposal.id, txid=final.txid)
+        tools.lifecycle.apply(db, proposal, lifecycle.LifecycleEvent.THRESHOLD_MET)
+        # It was pending until now: it has no job.
+        enqueue_new(db, BROADCAST, [proposal.id], tools.clock())
+        if proposal.tx_type == TxType.SEND.value:
+            _add_payees(db, proposal.workspace_id, proposal.recipients)
+
+
+def _add_payees(db: Session, workspace_id: int, addresses: Collection[str]) -> None:
+    """What pays them has all its signatures."""
+    ends = {ends_of(address) for address in addresses}
+    there = select(PayeeRow.address).where(PayeeRow.workspace_id == workspace_id, PayeeRow.ends.in_(ends))
+    new = set(addresses) - set(db.scalars(there))
+    if new:
+        db.execute(insert(PayeeRow), [{"workspace_id": workspace_id, "address": one} for one in sorted(new)])
 
 
 def _keep(ctx: Ctx, signer: Signer, checked: Verified) -> None:
     signer.proposal.psbt = checked.signed
+    if checked.new:
+        signer.key.last_signed_at = ctx.now
     place = {"proposal_id": signer.proposal.id, "key_id": signer.key.id, "received_at": ctx.now}
     # Only the message's input of a proof is stored (`proofs`); its PSBT has all signatures.
     is_proof = signer.proposal.tx_type == TxType.PROOF.value
@@ -159,25 +191,40 @@ def _decide(ctx: Ctx, signer: Signer, decision: str, *, is_complete: bool, reaso
         proposal_id=signer.proposal.id, key_id=signer.key.id, user_id=signer.key.user_id
     )
     row.decision, row.is_complete, row.reason, row.decided_at = decision, is_complete, reason, ctx.now
+    row.role_id = ctx.access.role_id
     ctx.db.add(row)
 
 
 def _decline(ctx: Ctx, signer: Signer, reason: str | None) -> SignPsbtResponse:
     db, proposal, known = ctx.db, signer.proposal, signer.decision
+    if known is not None and known.decision == "approve":
+        raise StateConflict(
+            "You have signed it: a decline cannot revoke a signature.",
+            hint="As long as it is not sent, have it cancelled, or freeze the vault.",
+        )
     if known is not None:
-        has_signed = known.decision == "approve"
-        said = "You have signed: a decline cannot revoke a signature."
-        return _nothing_new(db, proposal, said if has_signed else "Your decline was recorded before.")
+        return _nothing_new(db, proposal, "Your decline was recorded before.")
     if Status(proposal.status) is not Status.PENDING:
         raise StateConflict(f"The proposal is {proposal.status}; it can no longer be declined.")
     _decide(ctx, signer, "reject", is_complete=False, reason=reason)
     ctx.tools.lifecycle.touch(db, proposal)
-    declined = DecisionRow.proposal_id == proposal.id, DecisionRow.decision == "reject"
-    declines = db.scalar(select(func.count()).where(*declined)) or 0
-    if lifecycle.threshold_lost(declines, proposal.m, proposal.n):
-        ctx.tools.lifecycle.apply(db, proposal, lifecycle.LifecycleEvent.THRESHOLD_LOST)
+    said = "Your decline does not end it: to stop it, have it cancelled, or freeze the vault."
+    # A forward has one signer.
+    if signer.vault is None or bounds.is_lost_by_decline(db, signer.vault, proposal):
+        end_by_decline(ctx.tools, db, proposal)
+        said = "Your decline ends it: the others cannot complete it."
+        if proposal.keeps_coins:
+            said = f"{said} {in_words(proposal, released_signatures(db, proposal), None, offered=False)}"
     ctx.event(DECLINED, event_data(proposal, user_id=ctx.caller.user_id), proposal=proposal.id)
-    return _nothing_new(db, proposal, None)
+    return _nothing_new(db, proposal, said)
+
+
+def end_by_decline(tools: Tools, db: Session, proposal: ProposalRow) -> None:
+    """The others cannot complete it here. Where those who have not declined are M, anybody could send it."""
+    declined = DecisionRow.proposal_id == proposal.id, DecisionRow.decision == "reject"
+    are_enough = (db.scalar(select(func.count()).where(*declined)) or 0) <= proposal.n - proposal.m
+    proposal.failure_code, proposal.keeps_coins = "declined", are_enough and may_be_sent(db, proposal)
+    tools.lifecycle.apply(db, proposal, lifecycle.LifecycleEvent.THRESHOLD_LOST)
 
 
 def _nothing_new(db: Session, proposal: ProposalRow, said: str | None) -> SignPsbtResponse:
@@ -194,7 +241,7 @@ def _answer(
     return SignPsbtResponse(
         psbt_id=proposal.id,
         status=Status(proposal.status),
-        collected_signatures=collected,
+        collected_signatures=min(collected, proposal.m),
         required_signatures=proposal.m,
         txid=proposal.txid,
         missing_inputs=missing,
@@ -217,7 +264,7 @@ def _after_broadcast(services: Services, answer: SignPsbtResponse) -> SignPsbtRe
 def _signer_of(ctx: Ctx, psbt_id: str, query: Select[*tuple[Any, ...]]) -> Signer:
     """Raises NotFound; PermissionDenied (a vault's movement needs PAYMENT_APPROVE); NotASigner."""
     signer = ctx.db.execute(query, {"user_id": ctx.caller.user_id, "psbt_id": psbt_id}).one_or_none()
-    if signer is None or signer[0].workspace_id != ctx.access.workspace_id:
+    if signer is None or signer[0].workspace_id != ctx.access.workspace_id or not may_see(ctx, signer[0]):
         raise NotFound("There is no such proposal in this workspace.")
     proposal, fingerprint, key, decision, vault = signer
     if proposal.profile_key_id is not None:
@@ -228,6 +275,8 @@ def _signer_of(ctx: Ctx, psbt_id: str, query: Select[*tuple[Any, ...]]) -> Signe
         )
     if fingerprint is None:
         raise NotASigner("You are not a signer of this vault.")
+    if proposal.screening == HELD:
+        raise StateConflict("The vault's screening holds it: nobody decides before that lets it through.")
     return Signer(proposal, policy_of(vault), key, Fingerprint.from_hex(fingerprint), decision, vault)
 
 
@@ -260,10 +309,8 @@ def _require_live_key(db: Session, signer: Signer) -> None:
     """
     if signer.key.status == ACTIVE:
         return
-    if may_move_on(signer.key.revoked_reason):
-        outputs = Psbt.parse(signer.proposal.psbt).outputs
-        scripts = {output.script_pubkey for output in outputs}
-        if signer.vault is None or stay_in_workspace(db, signer.vault, scripts):
-            return
+    vault, psbt = signer.vault, signer.proposal.psbt
+    if may_move_on(signer.key.revoked_reason) and (vault is None or bounds.psbt_stays(db, vault, psbt)):
+        return
     whose = "with this profile" if signer.vault is None else "in this vault"
     raise KeyIsRevoked(f"Your key {whose} was revoked ({signer.key.revoked_reason}).")

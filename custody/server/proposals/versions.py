@@ -5,7 +5,7 @@ cancel spends the same coins and sends everything back to the vault. At most one
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from sqlalchemy import select
@@ -17,19 +17,11 @@ from custody.server.calls import Ctx
 from custody.server.errors import InsufficientFunds, Invalid, LockedFunds, StateConflict
 from custody.server.limits.stored import moved_by_family
 from custody.server.network.backends import Quote
+from custody.server.proposals import lifecycle
 from custody.server.proposals.bounds import vault_to_spend
-from custody.server.proposals.choosing import plan_of
-from custody.server.proposals.coins import SpendableCoins, Utxo, kept_for_tokens, token_coins, utxo_of
+from custody.server.proposals.choosing import Purse
+from custody.server.proposals.coins import Utxo, utxo_of
 from custody.server.proposals.drafts import Funding, Order
-from custody.server.proposals.lifecycle import (
-    IS_INPUT,
-    KINDS,
-    TOKEN_KINDS,
-    coins_of,
-    holds_coins_clause,
-    members_of,
-    newer_than,
-)
 from custody.server.proposals.payments import Intent, PaidRecipient, read_rate
 from custody.server.rules.fees import (
     PricedTransaction,
@@ -39,7 +31,6 @@ from custody.server.rules.fees import (
 from custody.server.rules.lifecycle import REPLACEABLE
 from custody.server.rules.selection import (
     MAX_INPUTS,
-    Plan,
     Selection,
     Tier,
     input_cost,
@@ -88,7 +79,7 @@ def version(ctx: Ctx, request: CreatePsbtRequest) -> Order:
     if original.vault_id != vault.id:
         raise Invalid.at("/wallet_id", f"The proposal in {field} is of another vault.")
     _require_replaceable(db, original, cancel=request.cancel)
-    family = _Family(original, members_of(db, original.family_id), vault)
+    family = _Family(original, lifecycle.members_of(db, original.family_id), vault)
     held = _coins_of(db, family, cancel=request.cancel)
     intent = Intent() if request.cancel else _intent_of(original, Network(vault.chain))
     paid = Sats(0 if request.cancel else max(0, original.movement_sats - original.fee_sats))
@@ -105,7 +96,7 @@ def version(ctx: Ctx, request: CreatePsbtRequest) -> Order:
         partial(_fund, ctx, request, family, held, intent, paid),
         rests_on=(members, frozenset(utxo.outpoint for utxo in held)),
         description=said if request.description is None else request.description,
-        recipients=tuple(original.recipients) if same_kind and was in TOKEN_KINDS else None,
+        recipients=tuple(original.recipients) if same_kind and was in lifecycle.TOKEN_KINDS else None,
         contract_ids=tuple(original.contract_ids) if same_kind else (),
         change_at=_change_of(original),
         family_id=original.family_id,
@@ -123,11 +114,13 @@ def _require_replaceable(db: Session, original: ProposalRow, *, cancel: bool) ->
     """Raises StateConflict where it has ended, is confirmed, is not the newest, or another proposal spends
     its change.
     """
-    if TxType(original.tx_type) not in KINDS:
+    if TxType(original.tx_type) not in lifecycle.KINDS:
         raise StateConflict(f"A proposal of the kind {original.tx_type} cannot be replaced.")
-    newer = newer_than(db, original)
+    newer = lifecycle.newer_than(db, original)
     if newer:
         raise StateConflict(f"It has a newer version, {newer[-1].id}: replace that one.")
+    if original.screening == lifecycle.HELD:
+        raise StateConflict("The vault's screening holds it: wait for its word, or cancel it.")
     status = Status(original.status)
     taken_back = original.keeps_coins and cancel
     if status not in REPLACEABLE and not taken_back:
@@ -140,7 +133,7 @@ def _require_childless(db: Session, original: ProposalRow) -> None:
     """A proposal that spends its change could never be mined after a replacement. Spends by others do not
     count: a payee must not be able to prevent a cancellation.
     """
-    made = {member.txid_expected for member in members_of(db, original.family_id)}
+    made = {member.txid_expected for member in lifecycle.members_of(db, original.family_id)}
     query = (
         select(ProposalRow.id)
         .join(ProposalInputRow, ProposalInputRow.proposal_id == ProposalRow.id)
@@ -149,7 +142,7 @@ def _require_childless(db: Session, original: ProposalRow) -> None:
             ProposalRow.vault_id == original.vault_id,
             ProposalRow.profile_key_id.is_(None),
             ProposalRow.family_id != original.family_id,
-            holds_coins_clause(),
+            lifecycle.holds_coins_clause(),
         )
         # The newest version, which pays most, is the one that can still be declined or replaced.
         .order_by(ProposalRow.fee_sats.desc(), ProposalRow.id)
@@ -167,7 +160,7 @@ def _intent_of(original: ProposalRow, network: Network) -> Intent:
     """What each version pays. The recipients of a token's proposal are for the record only; they get no
     bitcoin.
     """
-    pays = TxType(original.tx_type) not in TOKEN_KINDS
+    pays = TxType(original.tx_type) not in lifecycle.TOKEN_KINDS
     payments = tuple(
         PaidRecipient(address, TxOut(Sats(amount), decode_address(address, network)))
         for address, amount in (zip(original.recipients, original.amounts_sats, strict=True) if pays else ())
@@ -196,7 +189,7 @@ def _coins_of(db: Session, family: _Family, *, cancel: bool) -> tuple[Utxo, ...]
     # deposit may have other outputs to this vault or to others: those are no coins of the family.
     on_chain = (
         select(ChainCoinRow, CoinLockRow.family_id)
-        .join(ProposalInputRow, IS_INPUT)
+        .join(ProposalInputRow, lifecycle.IS_INPUT)
         .outerjoin(CoinLockRow, IS_LOCK_OF_COIN)
         .where(
             ChainCoinRow.chain == family.vault.chain,
@@ -213,7 +206,7 @@ def _coins_of(db: Session, family: _Family, *, cancel: bool) -> tuple[Utxo, ...]
     }
     missing = set(inputs) - set(coins)
     if missing:
-        each_has_one = all(coins_of(db, [member.id]) & set(coins) for member in family.members)
+        each_has_one = all(lifecycle.coins_of(db, [member.id]) & set(coins) for member in family.members)
         if not (cancel and not missing & set(known) and each_has_one):
             raise StateConflict(
                 "A coin of the proposal is not on the chain, or was spent: it cannot be replaced now."
@@ -252,7 +245,8 @@ def _fund(
     paid: Sats,
     quote: Quote,
 ) -> Iterator[Funding]:
-    plan = plan_of(policy_of(family.vault), intent, read_rate(request, quote))
+    purse = Purse(ctx, family.vault, intent, read_rate(request, quote), quote.tip.height)
+    plan = purse.plan
     size = plan.vsize(len(held), not intent.sweeps)
     # Rounded down like the rate that a preview shows: whoever asks for what was shown gets it. What is paid
     # is never less than `least_fee`.
@@ -274,23 +268,22 @@ def _fund(
         # Nothing counts of a sweep into the vault itself.
         paid = intent.total if paid else paid
     else:
-        selection, kept = _settle(ctx.db, family, intent, plan, held, quote.tip.height)
+        selection, kept = _settle(purse, family, held)
     coins = selection.coins
     vsize = plan.vsize(len(coins), selection.change > 0)
     yield Funding(intent, selection, vsize, plan.rate, paid, fresh=coins[len(held) :], kept=kept)
 
 
-def _settle(
-    db: Session, family: _Family, intent: Intent, plan: Plan, held: tuple[Utxo, ...], tip_height: int
-) -> tuple[Selection[Utxo], Utxo | None]:
+def _settle(purse: Purse, family: _Family, held: tuple[Utxo, ...]) -> tuple[Selection[Utxo], Utxo | None]:
     """The family's coins and as few others as needed, the largest first; and where there are others, the coin
     that stays for the vault's tokens. Those are confirmed: a replacement may add no unconfirmed coin
     (BIP-125, rule 2).
     """
     # A token's transaction always has change at the vault's address, which the next call spends. Also where
     # its newest member cancels the payment.
-    is_of_token = any(TxType(member.tx_type) in TOKEN_KINDS for member in family.members)
-    may_drop_change = bool(intent.outputs) and not is_of_token
+    plan = purse.plan
+    is_of_token = any(TxType(member.tx_type) in lifecycle.TOKEN_KINDS for member in family.members)
+    may_drop_change = bool(purse.intent.outputs) and not is_of_token
 
     def cover(spare: Sequence[Utxo]) -> Selection[Utxo] | None:
         for count in range(max(0, min(len(spare), MAX_INPUTS - len(held))) + 1):
@@ -303,19 +296,22 @@ def _settle(
     alone = cover(())
     if alone is not None:
         return alone, None
-    kept = kept_for_tokens(db, family.vault, tip_height, intent.outputs)
+    db, kept = purse.ctx.db, purse.kept
     # Where tokens need a coin at the address, those there last, and not that one.
-    source = SpendableCoins(family.vault.id, tip_height, avoids_address=kept is not None)
+    source = replace(purse.coins, avoids_address=kept is not None)
     pool = largest_first(source.pool(db, Tier.CONFIRMED, plan))
     if kept is not None:
-        at_address = token_coins(db, family.vault, tip_height)
-        pool += [utxo for utxo in at_address if utxo.amount > input_cost(plan)]
+        pool += [utxo for utxo in purse.at_address() if utxo.amount > input_cost(plan)]
     taken = {*held, kept}
     together = cover([utxo for utxo in pool if utxo not in taken])
     if together is not None:
         return together, kept
     sentence = f"The fee has to rise to {plan.rate} at least, and neither the change nor the vault's other "
-    everything = SpendableCoins(family.vault.id, tip_height).pool(db, Tier.CONFIRMED, plan, with_locked=True)
+    everything = purse.coins.pool(db, Tier.CONFIRMED, plan, with_locked=True)
     if cover(largest_first({*everything} - taken)) is not None:
-        raise LockedFunds(f"{sentence}coins that are free pay for that: other proposals have locked some.")
-    raise InsufficientFunds(f"{sentence}confirmed coins pay for that.")
+        others = f"others are locked by {purse.holders}."
+        raise LockedFunds(f"{sentence}coins that are free pay for that: {others}")
+    raise InsufficientFunds(
+        f"{sentence}confirmed coins pay for that{purse.beside}.",
+        hint="Choose a lower rate, if it is above the least, or wait until more coins are free.",
+    )

@@ -11,17 +11,20 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 from sqlalchemy import bindparam, exists, insert, select, update
 from sqlalchemy.orm import Session
 
 from custody.server.errors import DatabaseUnavailable
-from custody.server.meters import Meters
+from custody.server.rules.ports import UNCOUNTED
 from custody.server.store import Store
 from custody.server.store.models import ProposalRow, RevisionRow, WorkspaceRow, table_of
 from custody.server.store.store import after_commit, before_commit, rows_in
+
+if TYPE_CHECKING:
+    from custody.server.meters import Meters
 
 # How often work is prepared outside the write lock. After that it is prepared inside, where nothing can
 # change.
@@ -49,8 +52,8 @@ class OutdatedDraft(Exception):
 class Changes:
     """Counts the commits of this process. Other processes learn of them by reading from time to time."""
 
-    def __init__(self, meters: Meters | None = None) -> None:
-        self.meters = meters or Meters()
+    def __init__(self, meters: "Meters" = UNCOUNTED) -> None:
+        self.meters = meters
         # Notified at each commit.
         self.condition = threading.Condition()
         self._version = 0

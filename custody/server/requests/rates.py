@@ -18,16 +18,12 @@ from custody.common.pace import Bucket
 from custody.schemas.call import Call
 from custody.server.errors import RateLimited
 from custody.server.rules.credentials import plain_address
+from custody.server.rules.defaults import CALLS_PER_MINUTE, WRITES_PER_MINUTE
 from custody.server.rules.ports import Clock
 from custody.server.store.models import AttemptRow
 
-# A reading call takes 2 to 3 ms of a core: at twenty a second, one user takes a twentieth of it. A page of a
-# workspace makes some twenty calls; a daemon makes two or three a minute and a long poll.
-CALLS_PER_MINUTE = 1_200
 # A search reads some thousand proposals: it counts as so many calls more.
 SEARCH_CALLS = 9
-# A change holds the write lock for some 10 ms: at five a second, a user takes a twentieth of its capacity.
-WRITES_PER_MINUTE = 300
 # For a user who has used up the others: to sign out, and to freeze a vault.
 RESERVED_PER_MINUTE = 30
 # A long poll costs a connection and some memory. A daemon has one, a page one for each workspace that it

@@ -7,23 +7,29 @@ from custody.schemas.common import Priority
 from custody.server.rules.selection import CoinT, Plan, Selection
 from multisig.units import FeeRate, Sats
 
-# Core's relay floor before release 30; later nodes take less.
+# What every node takes; Core's DEFAULT_MIN_RELAY_TX_FEE before release 30.
 FLOOR = FeeRate(1_000)
+# The same since: where a node takes less, hardly any other passes it on.
+LOWEST = FeeRate(100)
 # The highest rate ever needed to enter a block is about a thousand sat/vB (2017, 2024): a higher rate is a
 # typing error.
 CEILING = FeeRate(1_000_000)
 # Core's DEFAULT_TRANSACTION_MAXFEE.
 MAX_FEE = Sats(10_000_000)
-# Where the node has no estimate (a fresh regtest): twice the floor.
+# Where the node has no estimate (a fresh regtest).
 FALLBACK = FeeRate(2_000)
 TARGET_BLOCKS: dict[Priority, int] = {"high": 2, "medium": 6, "low": 72}
 STANDARD_PRIORITY: Priority = "medium"
 
 
-def bounded(estimate: FeeRate | None) -> FeeRate:
+def floor_of(least: FeeRate | None) -> FeeRate:
+    """The least rate to propose. ``least``: what the node takes now, None where nobody can tell."""
+    return FLOOR if least is None else min(max(least, LOWEST), CEILING)
+
+
+def bounded(estimate: FeeRate | None, floor: FeeRate) -> FeeRate:
     """An estimate kept between floor and ceiling; the fallback where there is none."""
-    rate = FALLBACK if estimate is None else estimate
-    return FeeRate(min(max(rate.sat_per_kvb, FLOOR.sat_per_kvb), CEILING.sat_per_kvb))
+    return min(max(FALLBACK if estimate is None else estimate, floor), CEILING)
 
 
 # BIP-125, rule 4: a replacement also pays for its own relay. Bitcoin Core asks for this rate before release

@@ -20,6 +20,8 @@ from multisig.units import FeeRate
 class LifecycleEvent(StrEnum):
     THRESHOLD_MET = "threshold-met"
     THRESHOLD_LOST = "threshold-lost"
+    # By the vault's screening.
+    REFUSED = "refused"
     # The threshold of a proof, which is never broadcast.
     PROVEN = "proven"
     CANCEL = "cancel"
@@ -27,6 +29,8 @@ class LifecycleEvent(StrEnum):
     # The mempool (or a block) has our transaction.
     REACHED_NETWORK = "reached-network"
     BACKEND_DOWN = "backend-down"
+    # Its vault names an approver who has not approved it.
+    APPROVAL_ASKED = "approval-asked"
     REFUSED_FOR_GOOD = "refused-for-good"
     MINED = "mined"
     # Its block left the best chain.
@@ -39,13 +43,15 @@ class LifecycleEvent(StrEnum):
     INPUT_GONE = "input-gone"
     # The transaction that spent its input or replaced it is gone: the signed one may still be mined.
     REOPENED = "reopened"
-    # The coins that it kept locked after it was cancelled are free.
+    # The coins that it kept locked after its end are free.
     RELEASED = "released"
 
 
-# Their coins are free again, except those that a cancelled one keeps (ADR 15). A confirmed one keeps its
+# Their coins are free again, except those that one of `KEEPING` keeps (ADR 15). A confirmed one keeps its
 # locks: a reorganisation may bring its coins back.
 ENDED = frozenset({Status.REJECTED, Status.CANCELLED, Status.EXPIRED, Status.INVALIDATED, Status.FAILED})
+# Ended by people: where others could still complete its signatures, its coins stay locked.
+KEEPING = frozenset({Status.CANCELLED, Status.REJECTED})
 # Ended before its transaction reached the network, so far as the platform knew.
 ENDED_UNSENT = ENDED - {Status.INVALIDATED}
 # The final transaction is stored and must reach the network.
@@ -66,11 +72,13 @@ _SIGNED = (*sorted(TO_BROADCAST), Status.BROADCASTING)
 _MOVES: dict[LifecycleEvent, tuple[Iterable[Status], Status]] = {
     LifecycleEvent.THRESHOLD_MET: ((Status.PENDING,), Status.SIGNED),
     LifecycleEvent.THRESHOLD_LOST: ((Status.PENDING,), Status.REJECTED),
+    LifecycleEvent.REFUSED: ((Status.PENDING,), Status.REJECTED),
     LifecycleEvent.PROVEN: ((Status.PENDING,), Status.PROVEN),
     LifecycleEvent.CANCEL: ((Status.PENDING, Status.STALLED, Status.BROADCASTING), Status.CANCELLED),
     LifecycleEvent.EXPIRE: ((Status.PENDING,), Status.EXPIRED),
     LifecycleEvent.REACHED_NETWORK: ((*TO_BROADCAST, Status.REPLACED, *ENDED_UNSENT), Status.BROADCASTING),
     LifecycleEvent.BACKEND_DOWN: (TO_BROADCAST, Status.STALLED),
+    LifecycleEvent.APPROVAL_ASKED: (TO_BROADCAST, Status.PENDING),
     LifecycleEvent.REFUSED_FOR_GOOD: (TO_BROADCAST, Status.FAILED),
     LifecycleEvent.MINED: ((Status.BROADCASTING,), Status.CONFIRMED),
     LifecycleEvent.REORGANISED: ((Status.CONFIRMED,), Status.BROADCASTING),
@@ -78,9 +86,10 @@ _MOVES: dict[LifecycleEvent, tuple[Iterable[Status], Status]] = {
     LifecycleEvent.COIN_SPENT: (_UNMINED, Status.INVALIDATED),
     LifecycleEvent.INPUT_GONE: (_UNMINED, Status.INVALIDATED),
     LifecycleEvent.REOPENED: ((Status.REPLACED, Status.INVALIDATED), Status.BROADCASTING),
-    LifecycleEvent.RELEASED: ((Status.CANCELLED,), Status.CANCELLED),
 }
-TRANSITIONS = {(status, event): to for event, (statuses, to) in _MOVES.items() for status in statuses}
+TRANSITIONS = {(status, event): to for event, (statuses, to) in _MOVES.items() for status in statuses} | {
+    (status, LifecycleEvent.RELEASED): status for status in KEEPING
+}
 
 
 class IllegalTransition(StateConflict):
@@ -98,11 +107,6 @@ def next_status(status: Status, event: LifecycleEvent) -> Status:
         return TRANSITIONS[status, event]
     except KeyError:
         raise IllegalTransition(status, event) from None
-
-
-def threshold_lost(declines: int, m: int, n: int) -> bool:
-    """Whether too few signers are left for M signatures."""
-    return declines >= n - m + 1
 
 
 class Observation(StrEnum):
@@ -133,9 +137,9 @@ _BACK = LifecycleEvent.REORGANISED
 
 
 def _lost(event: LifecycleEvent) -> dict[Status, tuple[LifecycleEvent, ...]]:
-    """Its transaction can no longer be mined: the coins of a cancelled one need not stay locked."""
-    unmined = dict.fromkeys(_UNMINED, (event,))
-    return {**unmined, Status.CONFIRMED: (_BACK, event), Status.CANCELLED: (LifecycleEvent.RELEASED,)}
+    """Its transaction can no longer be mined: the coins of one that has ended need not stay locked."""
+    unmined, kept = dict.fromkeys(_UNMINED, (event,)), dict.fromkeys(KEEPING, (LifecycleEvent.RELEASED,))
+    return {**unmined, Status.CONFIRMED: (_BACK, event), **kept}
 
 
 _SEEN: dict[Observation, dict[Status, tuple[LifecycleEvent, ...]]] = {

@@ -1,7 +1,7 @@
 """The fields of each kind of event, the URLs that a webhook may have, and when a delivery is tried again.
 
-Events carry ids, statuses and amounts; a receiver with permission reads texts through the API. A URL that two
-parsers could read differently is refused.
+Events carry ids, statuses and amounts, and a question whom it pays; a receiver with permission reads texts
+through the API. A URL that two parsers could read differently is refused.
 """
 
 import re
@@ -32,6 +32,7 @@ CARRIES: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.PROPOSAL_APPROVED: (*_PROPOSAL, "user_id", "is_complete"),
     EventKind.PROPOSAL_DECLINED: (*_PROPOSAL, "user_id"),
     EventKind.PROPOSAL_APPROVAL_WITHDRAWN: (*_PROPOSAL, "user_id"),
+    EventKind.PROPOSAL_SCREENING: (*_PROPOSAL, "recipients", "amounts_sats", "op_return", "answer_by"),
     EventKind.PROPOSAL_TROUBLED: (*_PROPOSAL, "trouble"),
     EventKind.PROPOSAL_TROUBLE_ENDED: (*_PROPOSAL, "trouble"),
     **{kind: _DEPOSIT for kind in EventKind if kind.startswith("deposit.")},
@@ -57,6 +58,7 @@ EVENT_OF_ACTION: Final[Mapping[str, EventKind]] = {
     "FORWARD_PROPOSED": EventKind.PROPOSAL_CREATED,
     "TOKEN_CREATED": EventKind.PROPOSAL_CREATED,
     "TOKEN_CALLED": EventKind.PROPOSAL_CREATED,
+    "SCREENING_PASSED": EventKind.PROPOSAL_CREATED,
     "SIGNATURE_SUBMITTED": EventKind.PROPOSAL_APPROVED,
     "PROPOSAL_DECLINED": EventKind.PROPOSAL_DECLINED,
     "SIGNATURE_WITHDRAWN": EventKind.PROPOSAL_APPROVAL_WITHDRAWN,
@@ -80,7 +82,9 @@ EVENT_OF_ACTION: Final[Mapping[str, EventKind]] = {
 
 
 def kind_of_status(status: ProposalStatus) -> EventKind:
-    """The event of a proposal that enters the status."""
+    """The event of a proposal that enters the status. It enters PENDING anew where it cannot be sent yet."""
+    if status is ProposalStatus.PENDING:
+        return EventKind.PROPOSAL_STALLED
     return EventKind(f"proposal.{status.lower()}")
 
 

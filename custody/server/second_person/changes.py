@@ -29,18 +29,9 @@ from custody.schemas.changes import (
     Json,
 )
 from custody.schemas.common import Listed
+from custody.server import errors
 from custody.server.audit.log import AuditLog
 from custody.server.calls import Ctx, In, Steps, approval_of, make, serves, serves_in_parts
-from custody.server.errors import (
-    CustodyError,
-    Invalid,
-    NoRoleOpens,
-    NotFound,
-    PermissionDenied,
-    PolicyUnavailable,
-    StateConflict,
-    faults_of,
-)
 from custody.server.jobs.tidying import Sweep, end_due
 from custody.server.mail.waiting import tell_waiting
 from custody.server.people.people import enter
@@ -48,7 +39,7 @@ from custody.server.rules.audit import Event
 from custody.server.rules.credentials import PLATFORM, Caller, new_id
 from custody.server.rules.ports import Clock
 from custody.server.second_person.named import names_in
-from custody.server.second_person.requirement import CONFIRMS, require_two
+from custody.server.second_person.requirement import confirms, require_two
 from custody.server.shown import shape_of, shown
 from custody.server.store import Store
 from custody.server.store.models import MembershipRow, PendingChangeRow, SecondPersonRuleRow, WorkspaceRow
@@ -80,9 +71,11 @@ def request_change(ctx: Ctx, request: wire.RequestChangeRequest) -> Steps[wire.C
     call = _call_at(request.path)
     call_request = _call_request(call, request)
     ctx = yield In.TRIAL
-    make(_in_name_of(ctx, ctx.caller, call, call_request), call, call_request)
+    # What confirming it would do now.
+    as_asked = _in_name_of(ctx, ctx.caller, call, call_request)
+    make(as_asked, call, call_request)
     ctx.db.flush()
-    require_two(ctx.db, ctx.access.organisation_id)
+    require_two(ctx.db, as_asked.access.organisation_id)
     ctx = yield In.WRITE
     return _store(_in_name_of(ctx, ctx.caller, call, call_request), call, call_request)
 
@@ -111,14 +104,14 @@ def changes(ctx: Ctx, query: wire.ChangesQuery) -> Listed[wire.Change]:
 def confirm_change(ctx: Ctx, request: wire.ConfirmChangeRequest) -> wire.AppliedChange:
     change = _decidable(ctx, request.change_id)
     if not _may_confirm(ctx, change):
-        raise PermissionDenied(
+        raise errors.PermissionDenied(
             "Your role in the organisation's first workspace is not the one that confirms; or, without a "
             "rule, your role in the change's workspace lacks the permission."
         )
     if change.asked_by == ctx.caller.user_id:
-        raise NoRoleOpens("You asked for this change: another member has to confirm it.")
+        raise errors.NoRoleOpens("You asked for this change: another member has to confirm it.")
     if request.in_force is not None and _shape(ctx, change).in_force != request.in_force:
-        raise StateConflict("What is in force has changed since you read the change: read it again.")
+        raise errors.StateConflict("What is in force has changed since you read the change: read it again.")
     _require_cooled(ctx, change.not_before)
     call = _call_at(change.path)
     call_request = call.takes.model_validate(change.body)
@@ -128,8 +121,8 @@ def confirm_change(ctx: Ctx, request: wire.ConfirmChangeRequest) -> wire.Applied
     )
     try:
         as_asker = _in_name_of(ctx, asker, call, call_request)
-    except (NotFound, PermissionDenied) as error:
-        raise StateConflict(
+    except (errors.NotFound, errors.PermissionDenied) as error:
+        raise errors.StateConflict(
             "The member who asked for this change may not make it any more: decline it, and let a member who "
             "may ask for it."
         ) from error
@@ -148,7 +141,7 @@ def confirm_change(ctx: Ctx, request: wire.ConfirmChangeRequest) -> wire.Applied
 def decline_change(ctx: Ctx, request: wire.DeclineChangeRequest) -> wire.Change:
     change = _decidable(ctx, request.change_id)
     if change.asked_by != ctx.caller.user_id and not _may_confirm(ctx, change):
-        raise NoRoleOpens("Only the member who asked for it, or one who may confirm it, declines it.")
+        raise errors.NoRoleOpens("Only the member who asked for it, or one who may confirm it, declines it.")
     change.reason = request.reason or None
     return _decided(ctx, change, ChangeStatus.DECLINED, DECLINED)
 
@@ -161,7 +154,7 @@ def change_expiry(store: Store, clock: Clock, audit: AuditLog) -> Sweep:
         audit.record(db, PLATFORM, EXPIRED, workspace, _payload(change), change=change.id, path=change.path)
 
     is_pending = PendingChangeRow.status == ChangeStatus.PENDING.value
-    return partial(end_due, store, clock, PendingChangeRow, is_pending, expire)
+    return partial(end_due, store, clock, PendingChangeRow.expires_at, is_pending, expire)
 
 
 # --- the call that is asked for -----------------------------------------------------------------------------
@@ -171,7 +164,7 @@ def _call_at(path: str) -> Call[Any, Any]:
     try:
         return CONFIRMABLE[path]
     except KeyError:
-        raise Invalid.at("/path", "No call at this path needs a second person.") from None
+        raise errors.Invalid.at("/path", "No call at this path needs a second person.") from None
 
 
 def _call_request(call: Call[Any, Any], request: wire.RequestChangeRequest) -> BaseModel:
@@ -179,11 +172,9 @@ def _call_request(call: Call[Any, Any], request: wire.RequestChangeRequest) -> B
     try:
         call_request: BaseModel = call.takes.model_validate(request.body)
     except ValidationError as error:
-        faults = faults_of(error, "/body")
-        sentence = "; ".join(f"{each.pointer}: {each.detail}" for each in faults[:3])
-        raise Invalid(sentence, faults=faults) from None
+        raise errors.refused(error, "/body") from None
     if getattr(call_request, call.workspace_field) != request.workspace_id:
-        raise Invalid.at("/workspace_id", "The call in the body is about another workspace.")
+        raise errors.Invalid.at("/workspace_id", "The call in the body is about another workspace.")
     return call_request
 
 
@@ -195,7 +186,7 @@ def _in_name_of(ctx: Ctx, caller: Caller, call: Call[Any, Any], call_request: Ba
 
 
 def _may_ask(ctx: Ctx, change: PendingChangeRow) -> bool:
-    with suppress(CustodyError):
+    with suppress(errors.CustodyError):
         enter(ctx.db, ctx.caller, change.workspace_id, _call_at(change.path).permissions, ctx.now)
         return True
     return False
@@ -213,7 +204,7 @@ def _cooling(ctx: Ctx, call: Call[Any, Any], call_request: BaseModel) -> timedel
 
 def _require_cooled(ctx: Ctx, ready: datetime) -> None:
     if ctx.now < ready:
-        raise StateConflict(f"It is cooling off until {ready:%-d %B %Y, %H:%M} UTC.")
+        raise errors.StateConflict(f"It is cooling off until {ready:%-d %B %Y, %H:%M} UTC.")
 
 
 # --- what is stored -----------------------------------------------------------------------------------------
@@ -225,7 +216,7 @@ def _store(ctx: Ctx, call: Call[Any, Any], call_request: BaseModel) -> wire.Chan
     """
     now, caller = ctx.now, ctx.caller
     if _rule(ctx) is None and not call.always_two:
-        raise StateConflict(f"No second person is needed here: call {call.path} directly.")
+        raise errors.StateConflict(f"No second person is needed here: call {call.path} directly.")
     call_request = approval_of(call).in_full(ctx, call_request)
     body = call_request.model_dump(mode="json", by_alias=True, exclude_none=True)
     waiting = _waiting(ctx)
@@ -234,18 +225,18 @@ def _store(ctx: Ctx, call: Call[Any, Any], call_request: BaseModel) -> wire.Chan
             return _shape(ctx, other)
         field = call.one_waits_for
         if field and other.body.get(field) == body[field]:
-            raise StateConflict(
+            raise errors.StateConflict(
                 f"Change {other.id}, which {other.asked_by_name} asked for, waits for the same: confirm or "
                 "decline it first."
             )
     if sum(each.asked_by == caller.user_id for each in waiting) >= MAX_PENDING_EACH:
-        raise StateConflict(f"{MAX_PENDING_EACH} changes of yours wait already: decline some of them.")
+        raise errors.StateConflict(f"{MAX_PENDING_EACH} changes of yours wait already: decline some of them.")
     if len(waiting) >= MAX_PENDING:
-        raise StateConflict(f"{MAX_PENDING} changes wait already: confirm or decline some of them.")
+        raise errors.StateConflict(f"{MAX_PENDING} changes wait already: confirm or decline some of them.")
     change = _row(ctx, call, body, _cooling(ctx, call, call_request))
     ctx.add(change)
     ctx.event(ASKED, _payload(change), change=change.id, path=change.path)
-    confirmers = select(MembershipRow.user_id).join(PendingChangeRow, CONFIRMS)
+    confirmers = select(MembershipRow.user_id).join(PendingChangeRow, confirms())
     others = confirmers.where(PendingChangeRow.id == change.id, MembershipRow.user_id != caller.user_id)
     tell_waiting(ctx.db, others, now)
     return _shape(ctx, change)
@@ -283,9 +274,9 @@ def _waiting(ctx: Ctx) -> list[PendingChangeRow]:
 
 def _confirms(ctx: Ctx) -> ColumnElement[bool]:
     """Whether the caller may confirm a change, but for their own; without a rule, in its workspace alone."""
-    confirms: ColumnElement[bool] = exists().where(MembershipRow.user_id == ctx.caller.user_id, CONFIRMS)
+    may: ColumnElement[bool] = exists().where(MembershipRow.user_id == ctx.caller.user_id, confirms())
     here = PendingChangeRow.workspace_id == ctx.access.workspace_id
-    return confirms if _rule(ctx) is not None else confirms & here
+    return may if _rule(ctx) is not None else may & here
 
 
 def _may_confirm(ctx: Ctx, change: PendingChangeRow) -> bool:
@@ -297,7 +288,7 @@ def _decidable(ctx: Ctx, change_id: str) -> PendingChangeRow:
     """Raises NotFound, StateConflict (decided or expired)."""
     change = ctx.db.get(PendingChangeRow, change_id, with_for_update=True)
     if change is None or change.organisation_id != ctx.access.organisation_id:
-        raise NotFound("There is no such change in this organisation.")
+        raise errors.NotFound("There is no such change in this organisation.")
     require_waiting(_status(ctx, change))
     return change
 
@@ -305,7 +296,7 @@ def _decidable(ctx: Ctx, change_id: str) -> PendingChangeRow:
 def require_waiting(status: ChangeStatus) -> None:
     """Raises StateConflict."""
     if status is not ChangeStatus.PENDING:
-        raise StateConflict(_OVER[status], hint="See what waits for a second person now.")
+        raise errors.StateConflict(_OVER[status], hint="See what waits for a second person now.")
 
 
 def _decided(ctx: Ctx, change: PendingChangeRow, status: ChangeStatus, event: Event) -> wire.Change:
@@ -386,7 +377,7 @@ def _in_force(
         if (in_force := approval_of(call).in_force) is None:
             continue
         group = by_path[call.path]
-        with suppress(PolicyUnavailable):
+        with suppress(errors.PolicyUnavailable):
             values = in_force(ctx, [call.takes.model_validate(each.body) for each in group])
             values_by_id |= {change.id: value for change, value in zip(group, values, strict=True)}
     return values_by_id

@@ -8,6 +8,7 @@ from custody.schemas.changes import SECOND_PERSON_RULE, UPDATE_SECOND_PERSON_RUL
 from custody.schemas.common import Unreadable, WorkspaceQuery
 from custody.server.calls import ChangeApproval, Ctx, serves
 from custody.server.errors import NotFound
+from custody.server.people.names import names_of
 from custody.server.people.staff import require_owner_of, role_of_first
 from custody.server.rules.audit import Event
 from custody.server.second_person.requirement import require_two, role_name
@@ -78,6 +79,7 @@ def _shown(ctx: Ctx) -> wire.SecondPersonRule:
                 org_id=organisation_id,
                 is_on=True,
                 role_name=role_name(ctx.db, each),
+                set_by_name=names_of(ctx.db, ctx.access, [each.set_by]).get(each.set_by),
             )
             for each in rules
         ]

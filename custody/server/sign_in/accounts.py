@@ -10,16 +10,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
-from custody.schemas.auth import (
-    CHANGE_PASSWORD,
-    REGISTER,
-    REQUEST_PASSWORD_RESET,
-    RESET_PASSWORD,
-    ChangePasswordRequest,
-    PasswordResetRequest,
-    RegisterRequest,
-    ResetPasswordRequest,
-)
+from custody.schemas import auth as wire
 from custody.schemas.common import Done
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
 from custody.server.errors import Invalid, RateLimited, Unauthenticated
@@ -71,12 +62,12 @@ _EVENTS = {
 }
 
 
-@serves_in_parts(REGISTER, first=In.NOTHING)
-def register(_ctx: Ctx, request: RegisterRequest) -> Steps[Done]:
+@serves_in_parts(wire.REGISTER, first=In.NOTHING)
+def register(_ctx: Ctx, request: wire.RegisterRequest) -> Steps[Done]:
     return register_account(request)
 
 
-def register_account(request: RegisterRequest, *, is_signing_in: bool = False) -> Steps[Done]:
+def register_account(request: wire.RegisterRequest, *, is_signing_in: bool = False) -> Steps[Done]:
     """Creates an account without an organisation. The answer does not tell whether one existed already, or
     whether the address is invited where it has to be: its owner learns that by mail (P39).
     ``is_signing_in``: the mail with the code of their first sign-in is the only one that the owner gets.
@@ -211,8 +202,8 @@ def require_still(ctx: Ctx, password_hash: str) -> None:
         raise Unauthenticated("The password was changed meanwhile.")
 
 
-@serves_in_parts(CHANGE_PASSWORD, first=In.NOTHING)
-def change_password(ctx: Ctx, request: ChangePasswordRequest) -> Steps[Done]:
+@serves_in_parts(wire.CHANGE_PASSWORD, first=In.NOTHING)
+def change_password(ctx: Ctx, request: wire.ChangePasswordRequest) -> Steps[Done]:
     """Raises Invalid, RateLimited, Unauthenticated."""
     new = request.new_password.get_secret_value()
     check_new_password(new, ctx.caller.name, _NEW)
@@ -226,8 +217,8 @@ def change_password(ctx: Ctx, request: ChangePasswordRequest) -> Steps[Done]:
     return Done()
 
 
-@serves(REQUEST_PASSWORD_RESET)
-def request_password_reset(ctx: Ctx, request: PasswordResetRequest) -> Done:
+@serves(wire.REQUEST_PASSWORD_RESET)
+def request_password_reset(ctx: Ctx, request: wire.PasswordResetRequest) -> Done:
     """Does the same work for an account that does not exist: a worker looks it up later, out of the caller's
     sight (P39). Raises RateLimited.
     """
@@ -237,8 +228,8 @@ def request_password_reset(ctx: Ctx, request: PasswordResetRequest) -> Done:
     return Done()
 
 
-@serves_in_parts(RESET_PASSWORD)
-def reset_password(ctx: Ctx, request: ResetPasswordRequest) -> Steps[Done]:
+@serves_in_parts(wire.RESET_PASSWORD)
+def reset_password(ctx: Ctx, request: wire.ResetPasswordRequest) -> Steps[Done]:
     """The caller may sign in at once from this address. Raises Invalid."""
     new = request.new_password.get_secret_value()
     email = _owner(ctx.db, request.token, ctx.now).email

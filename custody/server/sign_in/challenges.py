@@ -13,32 +13,12 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.auth import SecondFactor
+from custody.server import errors
 from custody.server.calls import Ctx, In, Steps
-from custody.server.errors import (
-    Invalid,
-    MailRefused,
-    MailUnavailable,
-    NotFound,
-    OtpInvalid,
-    RateLimited,
-    SignInOver,
-    StateConflict,
-)
 from custody.server.mail.jobs import Template, queue_mail
 from custody.server.requests.rates import AttemptLimit
+from custody.server.rules import credentials
 from custody.server.rules.audit import Category, Event
-from custody.server.rules.credentials import (
-    OTP_CHALLENGES_PER_WINDOW,
-    OTP_LIFETIME,
-    OTP_TRIES,
-    OTP_TRIES_PER_WINDOW,
-    OTP_WINDOW,
-    new_otp,
-    new_token,
-    otp_hash,
-    plain_code,
-    token_hash,
-)
 from custody.server.sign_in import passkeys
 from custody.server.sign_in.accounts import require_password, require_still
 from custody.server.sign_in.passkeys import Assertion
@@ -60,8 +40,8 @@ STEP_UP_LIFETIME: Final = timedelta(minutes=10)
 # The code hash of a challenge that makes a passkey.
 NO_CODE: Final = b""
 _WRONG: Final = "The code is wrong, was used, or has expired."
-_WRONG_UNTOLD: Final = AttemptLimit("wrong-code", OTP_TRIES - 1, OTP_WINDOW)
-_MAILS: Final = AttemptLimit("wrong-codes-mail", 1, OTP_WINDOW)
+_WRONG_UNTOLD: Final = AttemptLimit("wrong-code", credentials.OTP_TRIES - 1, credentials.OTP_WINDOW)
+_MAILS: Final = AttemptLimit("wrong-codes-mail", 1, credentials.OTP_WINDOW)
 
 
 @dataclass(frozen=True)
@@ -89,23 +69,24 @@ def ask_for_code(
     account.
     """
     challenges, tries = _recent(ctx, user_id, session_id)
-    if challenges >= OTP_CHALLENGES_PER_WINDOW or tries >= OTP_TRIES_PER_WINDOW:
+    if challenges >= credentials.OTP_CHALLENGES_PER_WINDOW or tries >= credentials.OTP_TRIES_PER_WINDOW:
         raise _too_many()
-    token = new_token(ctx.tools.random)
+    token = credentials.new_token(ctx.tools.random)
     # An account without a second factor that is being guessed at gets a mailed code.
     method: SecondFactor = "totp" if second_factor_of(ctx.db, user_id) == "totp" else "email"
-    code = new_otp(ctx.tools.random) if method == "email" else None
-    code_hash = None if code is None else otp_hash(code, token)
+    code = credentials.new_otp(ctx.tools.random) if method == "email" else None
+    code_hash = None if code is None else credentials.otp_hash(code, token)
     challenge = _added(ctx, user_id, token, code_hash, session_id, device=device, location=location)
     ctx.db.flush()
     challenge_id, email = challenge.id, ctx.db.get_one(UserRow, user_id).email
     text = (Template.CODE if session_id is None else Template.CONFIRMATION_CODE).value
-    minutes = str(int(OTP_LIFETIME.total_seconds() // 60))
+    minutes, time = str(int(credentials.OTP_LIFETIME.total_seconds() // 60)), _time_words(challenge)
     ctx = yield In.NOTHING
     try:
         if code is not None:
-            ctx.tools.mailer.send(text.fill(email, {"code": code, "minutes": minutes}, public_url=None))
-    except (MailUnavailable, MailRefused):
+            values = {"code": code, "minutes": minutes, "time": time}
+            ctx.tools.mailer.send(text.fill(email, values, public_url=None))
+    except (errors.MailUnavailable, errors.MailRefused):
         ctx = yield In.WRITE
         ctx.db.delete(ctx.db.get_one(OtpChallengeRow, challenge_id))
         yield In.NOTHING
@@ -118,11 +99,11 @@ def _added(
 ) -> OtpChallengeRow:
     challenge = OtpChallengeRow(
         user_id=user_id,
-        token_hash=token_hash(token),
+        token_hash=credentials.token_hash(token),
         code_hash=code_hash,
         tries=0,
         created_at=ctx.now,
-        expires_at=ctx.now + OTP_LIFETIME,
+        expires_at=ctx.now + credentials.OTP_LIFETIME,
         session_id=session_id,
         **client,
     )
@@ -130,12 +111,19 @@ def _added(
     return challenge
 
 
-def passkey_request(ctx: Ctx, token_2fa: str, session_id: int | None = None) -> str:
-    """What a browser may sign in the place of a code, as JSON; empty without a passkey."""
+def beside_code(ctx: Ctx, token_2fa: str, session_id: int | None = None) -> tuple[str, str]:
+    """What a browser may sign in the place of a code, as JSON; empty without a passkey. When the code was
+    asked for, as its mail says it; empty where none is awaited.
+    """
     challenge = _stored(ctx.db, token_2fa, session_id)
     if challenge is None or challenge.code_hash == NO_CODE:
-        return ""
-    return passkeys.request(ctx, challenge.user_id, challenge.token_hash)
+        return "", ""
+    passkey = passkeys.request(ctx, challenge.user_id, challenge.token_hash)
+    return passkey, _time_words(challenge)
+
+
+def _time_words(challenge: OtpChallengeRow) -> str:
+    return f"{challenge.created_at:%H:%M:%S}"
 
 
 def find_challenge(ctx: Ctx, token_2fa: str, session_id: int | None = None) -> OtpChallengeRow | None:
@@ -147,23 +135,23 @@ def find_challenge(ctx: Ctx, token_2fa: str, session_id: int | None = None) -> O
     if challenge is None or challenge.code_hash == NO_CODE or _why_over(ctx, challenge):
         return None
     # Challenges that a thief collected before the first try give no further tries.
-    if _recent(ctx, challenge.user_id, session_id)[1] >= OTP_TRIES_PER_WINDOW:
+    if _recent(ctx, challenge.user_id, session_id)[1] >= credentials.OTP_TRIES_PER_WINDOW:
         raise _too_many()
     return challenge
 
 
-def refusal_of(ctx: Ctx, token_2fa: str) -> OtpInvalid:
+def refusal_of(ctx: Ctx, token_2fa: str) -> errors.OtpInvalid:
     """Why a code was refused. An unknown token reads like a wrong code."""
     challenge = _stored(ctx.db, token_2fa, None)
     if challenge is not None and (why := _why_over(ctx, challenge)):
-        return SignInOver(f"This sign-in is over: {why}.")
-    return OtpInvalid(_WRONG)
+        return errors.SignInOver(f"This sign-in is over: {why}.")
+    return errors.OtpInvalid(_WRONG)
 
 
 def _why_over(ctx: Ctx, challenge: OtpChallengeRow) -> str:
     """Empty while it is open."""
     if challenge.closed_at is not None:
-        if challenge.tries >= OTP_TRIES:
+        if challenge.tries >= credentials.OTP_TRIES:
             return "too many wrong codes were given"
         return "it was used, or the password or the second factor has changed since"
     return "" if challenge.expires_at > ctx.now else "its time has passed"
@@ -175,7 +163,7 @@ def judge_code(ctx: Ctx, challenge: OtpChallengeRow, token_2fa: str, given: str 
     """
     challenge.tries += 1
     proof = _proof(ctx, challenge, token_2fa, given)
-    if proof is not None or challenge.tries >= OTP_TRIES:
+    if proof is not None or challenge.tries >= credentials.OTP_TRIES:
         challenge.closed_at = ctx.now
     if proof is None:
         _count_wrong(ctx, challenge.user_id)
@@ -186,8 +174,8 @@ def _count_wrong(ctx: Ctx, user_id: int) -> None:
     """Tells the owner of the fifth wrong code in an hour, over however many sign-ins, and once an hour."""
     try:
         _WRONG_UNTOLD.take(ctx.db, str(user_id), ctx.now)
-    except RateLimited:
-        with suppress(RateLimited):
+    except errors.RateLimited:
+        with suppress(errors.RateLimited):
             _MAILS.take(ctx.db, str(user_id), ctx.now)
             email = ctx.db.get_one(UserRow, user_id).email
             queue_mail(ctx.db, Template.WRONG_CODES, email, {}, now=ctx.now)
@@ -199,7 +187,9 @@ def _proof(ctx: Ctx, challenge: OtpChallengeRow, token_2fa: str, given: str | As
         return passkeys.accepts(ctx, challenge.user_id, challenge.token_hash, given)
     if challenge.code_hash is None:
         return code_proof(ctx, challenge.user_id, given)
-    is_right = compare_digest(challenge.code_hash, otp_hash(plain_code(given), token_2fa))
+    is_right = compare_digest(
+        challenge.code_hash, credentials.otp_hash(credentials.plain_code(given), token_2fa)
+    )
     return "with a mailed code" if is_right else None
 
 
@@ -214,7 +204,7 @@ def _recent(ctx: Ctx, user_id: int, session_id: int | None) -> tuple[int, int]:
         .outerjoin(SignInSessionRow, SignInSessionRow.id == OtpChallengeRow.session_id)
         .where(
             OtpChallengeRow.user_id == user_id,
-            OtpChallengeRow.created_at > ctx.now - OTP_WINDOW,
+            OtpChallengeRow.created_at > ctx.now - credentials.OTP_WINDOW,
             OtpChallengeRow.code_hash.is_distinct_from(NO_CODE),
             SignInSessionRow.bound_to.is_not_distinct_from(bound_to),
         )
@@ -225,14 +215,16 @@ def _recent(ctx: Ctx, user_id: int, session_id: int | None) -> tuple[int, int]:
 
 def _stored(db: Session, token_2fa: str, session_id: int | None) -> OtpChallengeRow | None:
     query = select(OtpChallengeRow).where(
-        OtpChallengeRow.token_hash == token_hash(token_2fa),
+        OtpChallengeRow.token_hash == credentials.token_hash(token_2fa),
         OtpChallengeRow.session_id.is_not_distinct_from(session_id),
     )
     return db.scalars(query).one_or_none()
 
 
-def _too_many() -> RateLimited:
-    return RateLimited("Too many codes were asked for or tried.", retry_after=int(OTP_WINDOW.total_seconds()))
+def _too_many() -> errors.RateLimited:
+    return errors.RateLimited(
+        "Too many codes were asked for or tried.", retry_after=int(credentials.OTP_WINDOW.total_seconds())
+    )
 
 
 def is_fresh(ctx: Ctx) -> bool:
@@ -261,7 +253,7 @@ def prove_by_code(token: str, given: str | Assertion) -> Steps[None]:
         return
     ctx.event(STEP_UP_REFUSED)
     yield In.NOTHING
-    raise Invalid.at("/code", _WRONG)
+    raise errors.Invalid.at("/code", _WRONG)
 
 
 def prove_by_password(password: str) -> Steps[None]:
@@ -270,7 +262,7 @@ def prove_by_password(password: str) -> Steps[None]:
     ctx = yield In.WRITE
     require_still(ctx, known)
     if second_factor_of(ctx.db, ctx.caller.user_id) != "none":
-        raise Invalid("This account has a second factor: give its code.")
+        raise errors.Invalid("This account has a second factor: give its code.")
     _note(ctx, "with the password alone")
 
 
@@ -291,7 +283,7 @@ def offer_passkey(ctx: Ctx) -> PasskeyOffer:
     """The challenge with which the caller's browser makes a passkey. No code answers it, so it counts for no
     budget of codes. Raises StateConflict.
     """
-    token = new_token(ctx.tools.random)
+    token = credentials.new_token(ctx.tools.random)
     challenge = _added(ctx, ctx.caller.user_id, token, NO_CODE, ctx.caller.session_id)
     return PasskeyOffer(passkeys.creation(ctx, challenge.token_hash), token)
 
@@ -301,10 +293,10 @@ def add_passkey(ctx: Ctx, token: str, name: str, given: Assertion) -> None:
     have proven the second factor recently. Raises Invalid, RateLimited, StateConflict.
     """
     if not is_fresh(ctx):
-        raise StateConflict("Show first that it is you, and add the passkey then.")
+        raise errors.StateConflict("Show first that it is you, and add the passkey then.")
     challenge = _stored(ctx.db, token, ctx.caller.session_id)
     if challenge is None or challenge.code_hash != NO_CODE or _why_over(ctx, challenge):
-        raise Invalid("The request for a passkey has expired: try it again.")
+        raise errors.Invalid("The request for a passkey has expired: try it again.")
     passkeys.add(ctx, name, challenge.token_hash, given)
     challenge.closed_at = ctx.now
     credential = ctx.db.get_one(CredentialRow, ctx.caller.user_id)
@@ -318,7 +310,7 @@ def remove_passkey(ctx: Ctx, passkey_id: int) -> None:
     """Raises NotFound."""
     passkey = ctx.db.get(PasskeyRow, passkey_id)
     if passkey is None or passkey.user_id != ctx.caller.user_id:
-        raise NotFound("You have no such passkey.")
+        raise errors.NotFound("You have no such passkey.")
     ctx.db.delete(passkey)
     mail_change(ctx, ctx.caller.name, "what it asked for before, without one passkey")
     ctx.event(PASSKEY_REMOVED, name=passkey.name)

@@ -17,31 +17,12 @@ from urllib.parse import urlencode, urlsplit
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from custody.schemas import identity_providers as wire
 from custody.schemas.auth import RefreshResponse
 from custody.schemas.call import PermissionName
 from custody.schemas.common import Listed, WorkspaceQuery, WorkspaceRequest
-from custody.schemas.identity_providers import (
-    IDENTITY_LINKS,
-    IDENTITY_PROVIDER,
-    REMOVE_IDENTITY_PROVIDER,
-    UNLINK_IDENTITY,
-    UPDATE_IDENTITY_PROVIDER,
-    UPDATE_IDENTITY_PROVIDER_SECRET,
-    IdentityLink,
-    IdentityProvider,
-    IdentityProviderSecretRequest,
-    UnlinkIdentityRequest,
-    UpdateIdentityProviderRequest,
-)
+from custody.server import errors
 from custody.server.calls import Ctx, In, Steps, serves
-from custody.server.errors import (
-    IdentityRefused,
-    Invalid,
-    NoRoleOpens,
-    NotFound,
-    PermissionDenied,
-    StateConflict,
-)
 from custody.server.people.people import is_colleague
 from custody.server.people.staff import first_workspace, membership_in, require_owner_of
 from custody.server.rules.audit import Category, Event
@@ -85,23 +66,23 @@ MAX_OPEN: Final = 1_000
 DEVICE: Final = "Console, through an identity provider"
 
 
-@serves(IDENTITY_PROVIDER)
-def identity_provider(ctx: Ctx, _: WorkspaceQuery) -> IdentityProvider:
+@serves(wire.IDENTITY_PROVIDER)
+def identity_provider(ctx: Ctx, _: WorkspaceQuery) -> wire.IdentityProvider:
     return _details(ctx)
 
 
-@serves(UPDATE_IDENTITY_PROVIDER)
-def update_identity_provider(ctx: Ctx, request: UpdateIdentityProviderRequest) -> IdentityProvider:
+@serves(wire.UPDATE_IDENTITY_PROVIDER)
+def update_identity_provider(ctx: Ctx, request: wire.UpdateIdentityProviderRequest) -> wire.IdentityProvider:
     """An update without effect is not recorded. Raises PermissionDenied, Invalid."""
     organisation_id = ctx.access.organisation_id
     require_owner_of(ctx.db, organisation_id, ctx.caller.user_id)
     if "?" in request.issuer:
         # OpenID Connect Core, section 2.
-        raise Invalid.at("/issuer", "An issuer has no query: leave out the ? and what follows it.")
+        raise errors.Invalid.at("/issuer", "An issuer has no query: leave out the ? and what follows it.")
     try:
         read_url(request.issuer, ctx.tools.identity_hosts)
     except BadUrl as error:
-        raise Invalid.at("/issuer", str(error)) from None
+        raise errors.Invalid.at("/issuer", str(error)) from None
     provider = provider_of(ctx.db, organisation_id)
     is_same = provider is not None and (provider.issuer, provider.client_id) == (
         request.issuer,
@@ -125,13 +106,15 @@ def update_identity_provider(ctx: Ctx, request: UpdateIdentityProviderRequest) -
     return _details(ctx)
 
 
-@serves(UPDATE_IDENTITY_PROVIDER_SECRET)
-def update_identity_provider_secret(ctx: Ctx, request: IdentityProviderSecretRequest) -> IdentityProvider:
+@serves(wire.UPDATE_IDENTITY_PROVIDER_SECRET)
+def update_identity_provider_secret(
+    ctx: Ctx, request: wire.IdentityProviderSecretRequest
+) -> wire.IdentityProvider:
     """Raises PermissionDenied, NotFound."""
     require_owner_of(ctx.db, ctx.access.organisation_id, ctx.caller.user_id)
     provider = provider_of(ctx.db, ctx.access.organisation_id)
     if provider is None:
-        raise NotFound("The organisation has no identity provider: set it first.")
+        raise errors.NotFound("The organisation has no identity provider: set it first.")
     secret = request.client_secret.get_secret_value().encode()
     provider.sealed_secret = ctx.tools.secrets.seal(Purpose.IDENTITY_PROVIDER, secret)
     ctx.db.flush()
@@ -139,8 +122,8 @@ def update_identity_provider_secret(ctx: Ctx, request: IdentityProviderSecretReq
     return _details(ctx)
 
 
-@serves(REMOVE_IDENTITY_PROVIDER)
-def remove_identity_provider(ctx: Ctx, _: WorkspaceRequest) -> IdentityProvider:
+@serves(wire.REMOVE_IDENTITY_PROVIDER)
+def remove_identity_provider(ctx: Ctx, _: WorkspaceRequest) -> wire.IdentityProvider:
     """Idempotent. Raises PermissionDenied."""
     require_owner_of(ctx.db, ctx.access.organisation_id, ctx.caller.user_id)
     provider = provider_of(ctx.db, ctx.access.organisation_id)
@@ -150,8 +133,8 @@ def remove_identity_provider(ctx: Ctx, _: WorkspaceRequest) -> IdentityProvider:
     return _details(ctx)
 
 
-@serves(IDENTITY_LINKS)
-def identity_links(ctx: Ctx, _: WorkspaceQuery) -> Listed[IdentityLink]:
+@serves(wire.IDENTITY_LINKS)
+def identity_links(ctx: Ctx, _: WorkspaceQuery) -> Listed[wire.IdentityLink]:
     """Of the workspace's members."""
     query = (
         select(IdentityLinkRow, UserRow.email)
@@ -165,19 +148,21 @@ def identity_links(ctx: Ctx, _: WorkspaceQuery) -> Listed[IdentityLink]:
         .order_by(IdentityLinkRow.id)
     )
 
-    def links(some: Sequence[Any]) -> list[IdentityLink]:
-        return [shape_of(IdentityLink, link, user_uuid=link.user_id, email=email) for link, email in some]
+    def links(some: Sequence[Any]) -> list[wire.IdentityLink]:
+        return [
+            shape_of(wire.IdentityLink, link, user_uuid=link.user_id, email=email) for link, email in some
+        ]
 
     return shown(ctx.db.execute(query).all(), links, "user_uuid", lambda row: int(row[0].user_id))
 
 
-@serves(UNLINK_IDENTITY)
-def unlink_identity(ctx: Ctx, request: UnlinkIdentityRequest) -> IdentityProvider:
+@serves(wire.UNLINK_IDENTITY)
+def unlink_identity(ctx: Ctx, request: wire.UnlinkIdentityRequest) -> wire.IdentityProvider:
     """Idempotent. Raises NotFound (not a member), PermissionDenied."""
     user_id = request.user_uuid
     if user_id not in {None, ctx.caller.user_id}:
         if PermissionName.MANAGE_USERS not in ctx.access.permissions:
-            raise PermissionDenied("Your role in this workspace does not carry MANAGE_USERS.")
+            raise errors.PermissionDenied("Your role in this workspace does not carry MANAGE_USERS.")
         membership_in(ctx.db, ctx.access, user_id)
     wanted = user_id or ctx.caller.user_id
     if end_link(ctx.db, ctx.access.organisation_id, wanted, ctx.now):
@@ -185,15 +170,15 @@ def unlink_identity(ctx: Ctx, request: UnlinkIdentityRequest) -> IdentityProvide
     return _details(ctx)
 
 
-def _details(ctx: Ctx) -> IdentityProvider:
+def _details(ctx: Ctx) -> wire.IdentityProvider:
     organisation_id = ctx.access.organisation_id
     provider = provider_of(ctx.db, organisation_id)
     redirect_uri = redirect_uri_of(ctx.tools.public_url, organisation_id)
     if provider is None:
-        return IdentityProvider(org_id=organisation_id, redirect_uri=redirect_uri)
+        return wire.IdentityProvider(org_id=organisation_id, redirect_uri=redirect_uri)
     link = link_of(ctx.db, provider, ctx.caller.user_id)
     return shape_of(
-        IdentityProvider,
+        wire.IdentityProvider,
         provider,
         org_id=organisation_id,
         provider_id=provider.id,
@@ -290,14 +275,14 @@ def begin(provider_id: str, target: str, *, is_linking: bool = False) -> Steps[P
     caller = ctx.caller
     provider = ctx.db.get(IdentityProviderRow, provider_id)
     if provider is None:
-        raise NotFound("No organisation has this code any more: ask yours for the newest one.")
+        raise errors.NotFound("No organisation has this code any more: ask yours for the newest one.")
     redirect_uri = redirect_uri_of(ctx.tools.public_url, provider.organisation_id)
     if provider.sealed_secret is None or redirect_uri is None:
-        raise StateConflict("This identity provider is not ready: its owner has to enter its secret.")
+        raise errors.StateConflict("This identity provider is not ready: its owner has to enter its secret.")
     if is_linking and (
         caller.bound_to is not None or not is_colleague(ctx.db, caller.user_id, provider.organisation_id)
     ):
-        raise NoRoleOpens("A member links their own account, signed in with their own password.")
+        raise errors.NoRoleOpens("A member links their own account, signed in with their own password.")
     ctx = yield In.NOTHING
     published = ctx.tools.providers.published(provider)
     token = new_token(ctx.tools.random)
@@ -345,29 +330,29 @@ def finish(
     Raises IdentityRefused with a sentence for the person, and ProviderUnavailable.
     """
     if not hmac.compare_digest(_of(token, "state").encode(), back.state.encode()):
-        raise IdentityRefused("This answer belongs to another browser, or to an earlier try.")
+        raise errors.IdentityRefused("This answer belongs to another browser, or to an earlier try.")
     ctx = yield In.WRITE
     flow = ctx.db.get(IdentityFlowRow, token_hash(token), with_for_update=True)
     if flow is None or flow.expires_at <= ctx.now:
-        raise IdentityRefused("This sign-in was finished, or took too long.")
+        raise errors.IdentityRefused("This sign-in was finished, or took too long.")
     ctx.db.delete(flow)
     provider = _still(ctx.db, flow)
     ctx = yield In.NOTHING
     # Mix-up attack (RFC 9700, section 4.4.2): a provider may redirect the browser to another
     # organisation's provider, to obtain its code.
     if provider.organisation_id != organisation_id:
-        raise IdentityRefused("This answer is another organisation's.")
+        raise errors.IdentityRefused("This answer is another organisation's.")
     providers = ctx.tools.providers
     published = providers.published(provider)
     # RFC 9207, section 2.4: the response must be this provider's.
     if back.issuer != provider.issuer and (back.issuer or published.names_issuer):
-        raise IdentityRefused("This answer is another provider's.")
+        raise errors.IdentityRefused("This answer is another provider's.")
     if back.error or not back.code:
-        raise IdentityRefused(f"The identity provider did not sign you in{_plain(back.error)}.")
+        raise errors.IdentityRefused(f"The identity provider did not sign you in{_plain(back.error)}.")
     secret = ctx.tools.secrets.open(Purpose.IDENTITY_PROVIDER, provider.sealed_secret or b"")
     redirect_uri = redirect_uri_of(ctx.tools.public_url, provider.organisation_id)
     if secret is None or redirect_uri is None:
-        raise IdentityRefused("The provider's secret cannot be read: an owner has to enter it again.")
+        raise errors.IdentityRefused("The provider's secret cannot be read: an owner has to enter it again.")
     verifier = _of(token, "verifier")
     id_token = providers.redeem(provider, secret.decode(), redirect_uri, back.code, verifier)
     since = None if flow.session_id is None else flow.expires_at - IDENTITY_FLOW_LIFETIME
@@ -382,7 +367,7 @@ def finish(
         return flow.target, tokens
     ctx.event(REFUSED, organisation=provider.organisation_id)
     yield In.NOTHING
-    raise IdentityRefused(
+    raise errors.IdentityRefused(
         "The provider knows you, and no member is linked with you. Sign in with your password, and "
         "link your account under Your account."
     )
@@ -405,17 +390,16 @@ def _link(ctx: Ctx, flow: IdentityFlowRow, session_id: int, subject: str) -> Non
     """Raises IdentityRefused."""
     db, provider, session = ctx.db, _still(ctx.db, flow), ctx.db.get(SignInSessionRow, session_id)
     if session is None or session.revoked_at is not None:
-        raise IdentityRefused("You are not signed in any more: sign in with your password, then link.")
+        raise errors.IdentityRefused("You are not signed in any more: sign in with your password, then link.")
     if not is_colleague(db, session.user_id, provider.organisation_id):
-        raise IdentityRefused("You are no member of this organisation any more.")
+        raise errors.IdentityRefused("You are no member of this organisation any more.")
     known = select(IdentityLinkRow.id).where(IdentityLinkRow.provider_id == provider.id)
     if db.scalar(known.where(IdentityLinkRow.subject == subject)) is not None:
-        raise IdentityRefused("This account of the provider's is linked already.")
+        raise errors.IdentityRefused("This account of the provider's is linked already.")
     if link_of(db, provider, session.user_id) is not None:
-        raise IdentityRefused("Your account is linked already: unlink it first.")
+        raise errors.IdentityRefused("Your account is linked already: unlink it first.")
     user = db.get_one(UserRow, session.user_id)
-    db.add(IdentityLinkRow(provider_id=provider.id, user_id=user.id, subject=subject, linked_at=ctx.now))
-    db.flush()
+    ctx.add(IdentityLinkRow(provider_id=provider.id, user_id=user.id, subject=subject, linked_at=ctx.now))
     access = place_of(db, db.scalar(select(first_workspace(provider.organisation_id))) or 0)
     replace(about(ctx, user), maybe_access=access).event(LINKED, user=user.id, issuer=provider.issuer)
 
@@ -424,7 +408,7 @@ def _still(db: Session, flow: IdentityFlowRow) -> IdentityProviderRow:
     """Raises IdentityRefused."""
     provider = db.get(IdentityProviderRow, flow.provider_id, populate_existing=True)
     if provider is None:
-        raise IdentityRefused("The organisation changed its identity provider meanwhile.")
+        raise errors.IdentityRefused("The organisation changed its identity provider meanwhile.")
     return provider
 
 

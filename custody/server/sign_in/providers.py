@@ -1,20 +1,17 @@
-"""Identity providers over HTTP: their metadata and keys, cached for a while, the exchange of a code for an ID
-token, and whom that names (OpenID Connect Core, sections 2 and 3.1.3.7). An issuer is an untrusted URL:
-requests are sent as those of webhooks are (P51), to public addresses only.
+"""Identity providers over HTTP: their metadata and keys, cached for a while, and the exchange of a code for
+an ID token (`sign_in.id_tokens` reads it). An issuer is an untrusted URL: requests are sent as those of
+webhooks are (P51), to public addresses only.
 """
 
 import json
-from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote, urlencode
 
-from joserfc import jwk, jws, jwt
-from joserfc.errors import JoseError
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from custody.common.bounded_cache import BoundedCache
@@ -24,6 +21,9 @@ from custody.server.rules.ports import Clock
 from custody.server.rules.webhooks import MAX_URL, BadUrl, WebhookUrl, read_url
 from custody.server.store.models import IdentityProviderRow
 from custody.server.webhooks.sending import DeliveryTrouble, ReceiverAnswer, Sender, Undelivered
+
+if TYPE_CHECKING:
+    from custody.server.sign_in.id_tokens import Keys
 
 # A large provider's keys with their certificates are some 30 kB.
 MAX_ANSWER: Final = 131_072
@@ -39,39 +39,6 @@ AT_ONCE: Final = 2
 AT_ONCE_PUBLISHED: Final = 12
 AT_ONCE_IN_ALL: Final = 16
 RETRY_SECONDS: Final = 10
-
-# Asymmetric ones only: a forger can make an HS256 token with the provider's public key as the secret, and one
-# with `none` without any key (RFC 8725, sections 2.1 and 3.1).
-ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
-MAX_TOKEN: Final = 16_384
-MAX_KEYS: Final = 50
-# Bytes of a number in a key: verifying with longer ones, which nobody uses, would take long.
-_BYTES: Final = {"n": (2_048 // 8, 8_192 // 8), "e": (1, 8), "x": (1, 66), "y": (1, 66)}
-# Public members only: from private ones the library would search for the primes, however long that takes.
-_PUBLIC: Final = ("kty", *_BYTES, "crv", "kid", "use", "alg", "key_ops")
-_KINDS: Final[Mapping[str, type[jwk.RSAKey | jwk.ECKey]]] = {"RSA": jwk.RSAKey, "EC": jwk.ECKey}
-# Between the clocks of two machines.
-SKEW_SECONDS: Final = 60
-# OpenID Connect Core, section 2.
-MAX_SUBJECT: Final = 255
-# What the library raises for malformed input.
-_MALFORMED: Final = (
-    JoseError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError,
-    RecursionError, NotImplementedError,
-)  # fmt: skip
-
-
-class TokenNotGenuine(Exception):
-    """The token proves nothing. The message contains none of its text."""
-
-
-class NotFresh(TokenNotGenuine):
-    """It does not say that the person has signed in since."""
-
-
-class UnknownKey(TokenNotGenuine):
-    """Signed with a key that is not among those fetched."""
-
 
 _Url = Annotated[str, StringConstraints(max_length=MAX_URL)]
 _WORDS: Final[Mapping[DeliveryTrouble, str]] = {
@@ -95,13 +62,10 @@ class ProviderMetadata(BaseModel):
     names_issuer: bool = Field(default=False, alias="authorization_response_iss_parameter_supported")
 
 
-Keys = Mapping[str | None, jwk.Key]
-
-
 @dataclass(frozen=True)
 class _Kept:
     published: ProviderMetadata
-    keys: Keys
+    keys: "Keys"
     at: datetime
     keys_at: datetime
 
@@ -158,9 +122,11 @@ class Providers:
 
         Raises IdentityRefused, ProviderUnavailable.
         """
+        from custody.server.sign_in.id_tokens import NotFresh, TokenNotGenuine, UnknownKey, subject_of
+
         kept = self._of(provider)
 
-        def judged(keys: Keys) -> str:
+        def judged(keys: "Keys") -> str:
             return subject_of(provider, token, nonce, self._clock(), since, keys)
 
         try:
@@ -213,7 +179,9 @@ class Providers:
         kept = replace(kept, keys=self._keys(provider, kept.published), keys_at=self._clock())
         return self._kept.keep(provider.issuer, kept)
 
-    def _keys(self, provider: IdentityProviderRow, published: ProviderMetadata) -> Keys:
+    def _keys(self, provider: IdentityProviderRow, published: ProviderMetadata) -> "Keys":
+        from custody.server.sign_in.id_tokens import TokenNotGenuine, read_keys
+
         try:
             return read_keys(self._get(provider, published.jwks_uri))
         except TokenNotGenuine:
@@ -267,80 +235,6 @@ class Providers:
         if not isinstance(value, dict):
             raise ProviderUnavailable(f"{issuer} does not answer as an identity provider does.")
         return value
-
-
-def read_keys(document: object) -> Keys:
-    """The signing keys of a JWK set, by their ids; other keys are skipped. Raises TokenNotGenuine."""
-    match document:
-        case {"keys": list(listed)}:
-            pass
-        case _:
-            raise TokenNotGenuine("no list of keys")
-    keys: dict[str | None, jwk.Key] = {}
-    for each in listed[:MAX_KEYS]:
-        with suppress(*_MALFORMED):
-            public = {name: each[name] for name in _PUBLIC if name in each}
-            kind = _KINDS[public["kty"]]
-            is_bounded = all(_fits(public[name], *_BYTES[name]) for name in _BYTES if name in public)
-            if is_bounded and public.get("use", "sig") == "sig":
-                keys[public.get("kid")] = kind.import_key(public)
-    return keys
-
-
-def _fits(text: str, least: int, most: int) -> bool:
-    """Whether a number in base64url has so many bytes. Its text is bounded before it is decoded."""
-    is_short = len(text) <= -(-most // 3) * 4
-    return is_short and least <= len(urlsafe_b64decode(text + "==").lstrip(b"\0")) <= most
-
-
-def subject_of(
-    provider: IdentityProviderRow, token: str, nonce: str, now: datetime, since: datetime | None, keys: Keys
-) -> str:
-    """The ``sub`` of a valid token. Raises TokenNotGenuine, NotFresh, UnknownKey."""
-    if len(token) > MAX_TOKEN:
-        raise TokenNotGenuine("it is too long")
-
-    def find(made: Any) -> jwk.Key:
-        kid = made.headers().get("kid")
-        if kid is None and len(keys) == 1:
-            return next(iter(keys.values()))
-        if kid not in keys:
-            raise UnknownKey("its key is not published")
-        return keys[kid]
-
-    registry = jws.JWSRegistry(algorithms=ALGORITHMS, strict_check_header=False)
-    try:
-        claims = jwt.decode(token, find, ALGORITHMS, registry).claims
-        jwt.JWTClaimsRegistry(
-            now=int(now.timestamp()),
-            leeway=SKEW_SECONDS,
-            iss={"essential": True, "value": provider.issuer},
-            aud={"essential": True, "value": provider.client_id},
-            sub={"essential": True},
-            exp={"essential": True},
-            iat={"essential": True},
-        ).validate(claims)
-        return _subject(claims, provider.client_id, nonce, since)
-    except _MALFORMED as error:
-        raise TokenNotGenuine(type(error).__name__) from None
-
-
-def _subject(claims: Mapping[str, Any], client_id: str, nonce: str, since: datetime | None) -> str:
-    audience, party, subject = claims["aud"], claims.get("azp"), claims["sub"]
-    if claims.get("nonce") != nonce:
-        raise TokenNotGenuine("it answers another request")
-    # A token for several clients names the one that asked for it.
-    needs_party = isinstance(audience, list) and len(audience) > 1
-    if party != client_id and (party is not None or needs_party):
-        raise TokenNotGenuine("it was made for another client")
-    if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT or not subject.isprintable():
-        raise TokenNotGenuine("it names no person")
-    if since is not None:
-        at = claims.get("auth_time")
-        # In Python a bool is an int.
-        if not isinstance(at, int) or isinstance(at, bool) or at < int(since.timestamp()) - SKEW_SECONDS:
-            raise NotFresh("of an earlier sign-in")
-    return subject
 
 
 def base64url(data: bytes) -> str:

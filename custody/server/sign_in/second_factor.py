@@ -11,18 +11,7 @@ import pyotp
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.auth import (
-    TOTP_CONFIRM,
-    TOTP_ENROL,
-    TWO_FACTOR,
-    SecondFactor,
-    TotpConfirmRequest,
-    TotpConfirmResponse,
-    TotpEnrolRequest,
-    TotpEnrolResponse,
-    TwoFactorRequest,
-    TwoFactorResponse,
-)
+from custody.schemas import auth as wire
 from custody.server.calls import Ctx, In, Steps, serves_in_parts
 from custody.server.errors import Invalid, NotFound, StateConflict
 from custody.server.mail.jobs import METHODS, Template, queue_mail
@@ -56,13 +45,13 @@ _BEGIN: Final = "Begin one under Your account, or with POST /auth/totp/enrol."
 _CONFIRMATIONS = AttemptLimit("totp-confirm", 10, timedelta(minutes=15))
 
 
-def second_factor_of(db: Session, user_id: int) -> SecondFactor:
+def second_factor_of(db: Session, user_id: int) -> wire.SecondFactor:
     """What the account's sign-in asks for beside the password."""
-    return cast("SecondFactor", db.get_one(CredentialRow, user_id).second_factor)
+    return cast("wire.SecondFactor", db.get_one(CredentialRow, user_id).second_factor)
 
 
-@serves_in_parts(TWO_FACTOR, first=In.NOTHING)
-def two_factor(_ctx: Ctx, request: TwoFactorRequest) -> Steps[TwoFactorResponse]:
+@serves_in_parts(wire.TWO_FACTOR, first=In.NOTHING)
+def two_factor(_ctx: Ctx, request: wire.TwoFactorRequest) -> Steps[wire.TwoFactorResponse]:
     """Raises Invalid, RateLimited, Unauthenticated; StateConflict where no authenticator was confirmed."""
     known = yield from require_password(request.password.get_secret_value())
     ctx = yield In.WRITE
@@ -72,11 +61,11 @@ def two_factor(_ctx: Ctx, request: TwoFactorRequest) -> Steps[TwoFactorResponse]
     set_factor(ctx.db, credential, method, ctx.now, keep_session=ctx.caller.session_id)
     mail_change(ctx, ctx.caller.name, METHODS[method])
     ctx.event(DISABLED if method == "none" else ENABLED, method=METHODS[method])
-    return TwoFactorResponse(enabled=method != "none", method=method)
+    return wire.TwoFactorResponse(enabled=method != "none", method=method)
 
 
-@serves_in_parts(TOTP_ENROL, first=In.NOTHING)
-def totp_enrol(_ctx: Ctx, request: TotpEnrolRequest) -> Steps[TotpEnrolResponse]:
+@serves_in_parts(wire.TOTP_ENROL, first=In.NOTHING)
+def totp_enrol(_ctx: Ctx, request: wire.TotpEnrolRequest) -> Steps[wire.TotpEnrolResponse]:
     """The secret counts once the owner confirms a code of it. Until then the old factor stays.
 
     Raises Invalid, RateLimited, Unauthenticated.
@@ -88,11 +77,11 @@ def totp_enrol(_ctx: Ctx, request: TotpEnrolRequest) -> Steps[TotpEnrolResponse]
     sealed = ctx.tools.secrets.seal(Purpose.TOTP, secret)
     ctx.db.get_one(CredentialRow, ctx.caller.user_id).totp_pending = sealed
     ctx.event(OFFERED)
-    return TotpEnrolResponse(secret=base32(secret), otpauth_uri=enrolment_uri(secret, ctx.caller.name))
+    return wire.TotpEnrolResponse(secret=base32(secret), otpauth_uri=enrolment_uri(secret, ctx.caller.name))
 
 
-@serves_in_parts(TOTP_CONFIRM, first=In.WRITE)
-def totp_confirm(ctx: Ctx, request: TotpConfirmRequest) -> Steps[TotpConfirmResponse]:
+@serves_in_parts(wire.TOTP_CONFIRM, first=In.WRITE)
+def totp_confirm(ctx: Ctx, request: wire.TotpConfirmRequest) -> Steps[wire.TotpConfirmResponse]:
     """Raises StateConflict, Invalid, RateLimited, Unauthenticated."""
     _CONFIRMATIONS.take(ctx.db, str(ctx.caller.user_id), ctx.now)
     ctx = yield In.WRITE
@@ -107,7 +96,7 @@ def totp_confirm(ctx: Ctx, request: TotpConfirmRequest) -> Steps[TotpConfirmResp
     set_factor(ctx.db, credential, "totp", ctx.now, keep_session=ctx.caller.session_id)
     mail_change(ctx, ctx.caller.name, METHODS["totp"])
     ctx.event(CONFIRMED, count=len(codes))
-    return TotpConfirmResponse(recovery_codes=codes)
+    return wire.TotpConfirmResponse(recovery_codes=codes)
 
 
 def reset_second_factor(ctx: Ctx, email: str) -> None:
@@ -181,7 +170,12 @@ def mail_change(ctx: Ctx, email: str, asks_for: str) -> None:
 
 
 def set_factor(
-    db: Session, credential: CredentialRow, method: SecondFactor, now: datetime, *, keep_session: int | None
+    db: Session,
+    credential: CredentialRow,
+    method: wire.SecondFactor,
+    now: datetime,
+    *,
+    keep_session: int | None,
 ) -> None:
     """Sets what a sign-in asks for from now on. Where it asked for nothing, the other sessions end: they
     never gave a second factor, and would be renewed without one (P107).
@@ -192,11 +186,11 @@ def set_factor(
     close_challenges(db, credential.user_id, now)
 
 
-def _resolved(credential: CredentialRow, wanted: SecondFactor | Literal["on"]) -> SecondFactor:
+def _resolved(credential: CredentialRow, wanted: wire.SecondFactor | Literal["on"]) -> wire.SecondFactor:
     """``on`` means the confirmed method, or mailed codes where there is none."""
     if wanted == "on":
         is_off = credential.second_factor == "none"
-        return "email" if is_off else cast("SecondFactor", credential.second_factor)
+        return "email" if is_off else cast("wire.SecondFactor", credential.second_factor)
     if wanted == "totp" and credential.totp_secret is None:
         raise StateConflict("No authenticator was confirmed.", hint=_BEGIN)
     return wanted

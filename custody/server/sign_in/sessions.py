@@ -7,22 +7,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select
 
-from custody.schemas.auth import (
-    LOGIN,
-    LOGOUT,
-    OTP_VALIDATE,
-    REFRESH,
-    REVOKE_SESSIONS,
-    SESSIONS,
-    LoginRequest,
-    LoginResponse,
-    OtpValidateRequest,
-    RefreshRequest,
-    RefreshResponse,
-    RevokeSessionsRequest,
-    RevokeSessionsResponse,
-    SessionRecord,
-)
+from custody.schemas import auth as wire
 from custody.schemas.common import Done, Listed
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
 from custody.server.errors import NotFound, SignInOver, Unauthenticated
@@ -37,15 +22,9 @@ from custody.server.rules.credentials import (
     token_hash,
 )
 from custody.server.shown import shape_of, shown
+from custody.server.sign_in import challenges
 from custody.server.sign_in.access_tokens import CONSOLE_ALONE, HAS_ENDED, end_sessions
 from custody.server.sign_in.accounts import about, count_guess, find_credential, forget_guesses
-from custody.server.sign_in.challenges import (
-    CodeAwaited,
-    ask_for_code,
-    find_challenge,
-    judge_code,
-    refusal_of,
-)
 from custody.server.sign_in.passkeys import Assertion
 from custody.server.store.models import (
     AccessTokenRow,
@@ -72,7 +51,7 @@ def open_session(
     bound_to: int | None = None,
     *,
     is_proven: bool = False,
-) -> RefreshResponse:
+) -> wire.RefreshResponse:
     """``bound_to``: the organisation whose provider signs in. ``is_proven``: the second factor was given,
     which counts as a proof (ADR 30).
     """
@@ -93,8 +72,8 @@ def open_session(
     return _issue(ctx, session, generation=1)
 
 
-@serves_in_parts(REFRESH, first=In.NOTHING)
-def refresh(ctx: Ctx, request: RefreshRequest) -> Steps[RefreshResponse]:
+@serves_in_parts(wire.REFRESH, first=In.NOTHING)
+def refresh(ctx: Ctx, request: wire.RefreshRequest) -> Steps[wire.RefreshResponse]:
     if not ctx.cookie:
         raise Unauthenticated("The request carries no refresh cookie.")
     return (yield from renew_session(request.sid, ctx.cookie))
@@ -102,7 +81,7 @@ def refresh(ctx: Ctx, request: RefreshRequest) -> Steps[RefreshResponse]:
 
 def renew_session(
     sid: str, token: str, idle: timedelta = REFRESH_LIFETIME, *, at_console: bool = False
-) -> Steps[RefreshResponse]:
+) -> Steps[wire.RefreshResponse]:
     """The next tokens of the family. Raises Unauthenticated, also where it was unused for longer than
     ``idle``, or where an identity provider opened it and it is not ``at_console``; the use of a copied token
     ends the family first (P40).
@@ -135,21 +114,21 @@ def renew_session(
     raise Unauthenticated("This refresh token was used before; the session was ended for safety.")
 
 
-@serves(LOGOUT)
+@serves(wire.LOGOUT)
 def logout(ctx: Ctx, _: None) -> Done:
     _revoke(ctx, ctx.db.get_one(SignInSessionRow, ctx.caller.session_id), "signed out")
     ctx.event(SIGNED_OUT, session=ctx.caller.session_id)
     return Done()
 
 
-@serves(SESSIONS)
-def sessions(ctx: Ctx, _: None) -> Listed[SessionRecord]:
+@serves(wire.SESSIONS)
+def sessions(ctx: Ctx, _: None) -> Listed[wire.SessionRecord]:
     live = sorted(_live(ctx), key=lambda each: each.id, reverse=True)
 
-    def records(some: Sequence[SignInSessionRow]) -> list[SessionRecord]:
+    def records(some: Sequence[SignInSessionRow]) -> list[wire.SessionRecord]:
         return [
             shape_of(
-                SessionRecord,
+                wire.SessionRecord,
                 each,
                 session_id=session_id(each.sid),
                 current=each.id == ctx.caller.session_id,
@@ -160,20 +139,20 @@ def sessions(ctx: Ctx, _: None) -> Listed[SessionRecord]:
     return shown(live, records, "session_id", lambda each: session_id(each.sid))
 
 
-@serves(REVOKE_SESSIONS)
-def revoke_sessions(ctx: Ctx, request: RevokeSessionsRequest) -> RevokeSessionsResponse:
+@serves(wire.REVOKE_SESSIONS)
+def revoke_sessions(ctx: Ctx, request: wire.RevokeSessionsRequest) -> wire.RevokeSessionsResponse:
     """Raises NotFound."""
     caller = ctx.caller
     if request.session_id is None:
         ended = end_sessions(ctx.db, caller.user_id, ctx.now, "ended by its owner", keep=caller.session_id)
         ctx.event(OTHERS_ENDED, ended=ended)
-        return RevokeSessionsResponse(ended=ended)
+        return wire.RevokeSessionsResponse(ended=ended)
     session = next((each for each in _live(ctx) if session_id(each.sid) == request.session_id), None)
     if session is None:
         raise NotFound("You have no such session.")
     _revoke(ctx, session, "ended by its owner")
     ctx.event(ENDED, session=session.id)
-    return RevokeSessionsResponse(ended=1)
+    return wire.RevokeSessionsResponse(ended=1)
 
 
 def _live(ctx: Ctx) -> list[SignInSessionRow]:
@@ -194,9 +173,9 @@ def _is_live(row: RefreshTokenRow, session: SignInSessionRow, now: datetime, idl
     return session.revoked_at is None and row.expires_at > now and session.last_used_at > now - idle
 
 
-def _issue(ctx: Ctx, session: SignInSessionRow, *, generation: int) -> RefreshResponse:
+def _issue(ctx: Ctx, session: SignInSessionRow, *, generation: int) -> wire.RefreshResponse:
     now, random = ctx.now, ctx.tools.random
-    tokens = RefreshResponse(
+    tokens = wire.RefreshResponse(
         token=new_token(random),
         sid=session.sid,
         expires_in=int(ACCESS_LIFETIME.total_seconds()),
@@ -224,8 +203,8 @@ def _revoke(ctx: Ctx, session: SignInSessionRow, reason: str) -> None:
     ctx.db.execute(delete(AccessTokenRow).where(AccessTokenRow.session_id == session.id))
 
 
-@serves_in_parts(LOGIN, first=In.WRITE)
-def login(ctx: Ctx, request: LoginRequest) -> Steps[LoginResponse]:
+@serves_in_parts(wire.LOGIN, first=In.WRITE)
+def login(ctx: Ctx, request: wire.LoginRequest) -> Steps[wire.LoginResponse]:
     """Raises Unauthenticated, with one text for a wrong password and an unknown account; RateLimited;
     MailUnavailable, MailRefused.
     """
@@ -252,64 +231,57 @@ def login(ctx: Ctx, request: LoginRequest) -> Steps[LoginResponse]:
     device, location = request.device, request.location
     if credential.second_factor == "none" and not is_guessed_at:
         return (yield from _signed_in(ctx, user, "with the password alone", device, location))
-    awaited = yield from ask_for_code(ctx, user.id, device, location)
-    return LoginResponse(
+    awaited = yield from challenges.ask_for_code(ctx, user.id, device, location)
+    return wire.LoginResponse(
         requires_2fa=True, token="", token_2fa=awaited.token_2fa, sid="", two_factor_method=awaited.method
     )
 
 
-@serves_in_parts(OTP_VALIDATE, first=In.NOTHING)
-def otp_validate(_ctx: Ctx, request: OtpValidateRequest) -> Steps[LoginResponse]:
+@serves_in_parts(wire.OTP_VALIDATE, first=In.NOTHING)
+def otp_validate(_ctx: Ctx, request: wire.OtpValidateRequest) -> Steps[wire.LoginResponse]:
     return finish_sign_in(request.token_2fa, request.otp)
 
 
-def finish_sign_in(token_2fa: str, given: str | Assertion) -> Steps[LoginResponse]:
+def finish_sign_in(token_2fa: str, given: str | Assertion) -> Steps[wire.LoginResponse]:
     """Finishes a sign-in. ``given``: a code, or a passkey's answer. Each try counts (P38).
 
     Raises OtpInvalid, with one text for a wrong code, one of another sign-in and an unknown token;
     SignInOver from the try on that ends the sign-in; RateLimited.
     """
     ctx = yield In.WRITE
-    challenge = find_challenge(ctx, token_2fa)
+    challenge = challenges.find_challenge(ctx, token_2fa)
     if challenge is not None:
         user = ctx.db.get_one(UserRow, challenge.user_id)
-        proof = judge_code(ctx, challenge, token_2fa, given)
+        proof = challenges.judge_code(ctx, challenge, token_2fa, given)
         if proof is not None:
             device, location = challenge.device, challenge.location
             return (yield from _signed_in(ctx, user, proof, device, location, is_proven=True))
         about(ctx, user).event(OTP_REFUSED)
-    refused = refusal_of(ctx, token_2fa)
+    refused = challenges.refusal_of(ctx, token_2fa)
     yield In.NOTHING
     raise refused
 
 
-def another_code(token_2fa: str) -> Steps[CodeAwaited]:
+def another_code(token_2fa: str) -> Steps[challenges.CodeAwaited]:
     """Another code for a sign-in whose password was right; the one before stays valid for its time. Raises
     SignInOver where no such sign-in waits, RateLimited, MailUnavailable, MailRefused.
     """
     ctx = yield In.WRITE
-    waiting = find_challenge(ctx, token_2fa)
+    waiting = challenges.find_challenge(ctx, token_2fa)
     if waiting is None:
         raise SignInOver("This sign-in is over: no other code is mailed for it.")
-    return (yield from ask_for_code(ctx, waiting.user_id, waiting.device, waiting.location))
+    return (yield from challenges.ask_for_code(ctx, waiting.user_id, waiting.device, waiting.location))
 
 
 def _signed_in(
     ctx: Ctx, user: UserRow, proof: str, device: str | None, location: str | None, *, is_proven: bool = False
-) -> Steps[LoginResponse]:
+) -> Steps[wire.LoginResponse]:
     tokens = open_session(ctx, user, device, location, is_proven=is_proven)
     about(ctx, user).event(SIGNED_IN, proof=proof)
     user_id = user.id
     ctx = yield In.SNAPSHOT
-    return LoginResponse(
-        requires_2fa=False,
-        token=tokens.token,
-        token_2fa="",
-        sid=tokens.sid,
-        user_info=user_record(ctx.db, user_id),
-        expires_in=tokens.expires_in,
-        refresh_token=tokens.refresh_token,
-    )
+    others = {"requires_2fa": False, "token_2fa": "", "user_info": user_record(ctx.db, user_id)}
+    return shape_of(wire.LoginResponse, tokens, **others)
 
 
 def _refused() -> Unauthenticated:

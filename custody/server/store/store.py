@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from datetime import time as time_of_day
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, TypeVarTuple
 
 import structlog
 from sqlalchemy import (
@@ -36,9 +36,12 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from sqlalchemy.sql.elements import SQLCoreOperations
 
 from custody.server.errors import DatabaseUnavailable, OutcomeUnknown, Outdated
-from custody.server.meters import Meters
+from custody.server.rules.ports import UNCOUNTED
 from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database, DatabaseTrouble
 from custody.server.store.sqlite import open_sqlite
+
+if TYPE_CHECKING:
+    from custody.server.meters import Meters
 
 _AT_LAST: Final = "before commit"
 _AFTERWARDS: Final = "after commit"
@@ -178,14 +181,14 @@ class Store:
     connection waits instead of forty.
     """
 
-    def __init__(self, database: Database, meters: Meters | None = None) -> None:
+    def __init__(self, database: Database, meters: "Meters" = UNCOUNTED) -> None:
         self._database = database
         # The meters of the whole platform: the use cases count in them too.
-        self.meters = meters or Meters()
+        self.meters = meters
         self._turn = threading.Lock()
 
     @classmethod
-    def open(cls, url: str, meters: Meters | None = None) -> Self:
+    def open(cls, url: str, meters: "Meters" = UNCOUNTED) -> Self:
         """Opens the database (a missing SQLite file is created) and runs the migrations, one process at a
         time.
 

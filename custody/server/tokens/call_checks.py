@@ -16,18 +16,7 @@ from custody.schemas.asset_tokens import (
 )
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TxType
-from custody.server.errors import (
-    AlreadyPaused,
-    CustodyError,
-    DeploymentNotConfirmed,
-    InsufficientFunds,
-    Invalid,
-    LockedFunds,
-    NotPaused,
-    StateConflict,
-    WrongNetworkAddress,
-    fault,
-)
+from custody.server import errors
 from custody.server.rules.lifecycle import ENDED
 from custody.server.store.models import (
     ContractCallRow,
@@ -69,7 +58,7 @@ class PlannedCall:
             )
         except InvalidToken as error:
             pointer = AMOUNT if amount == 0 else self.address_at
-            raise Invalid.at(pointer, str(error), error.code) from error
+            raise errors.Invalid.at(pointer, str(error), error.code) from error
 
 
 def read_call(request: CallContractRequest, network: Network, address_at: str = ADDRESS) -> PlannedCall:
@@ -80,7 +69,7 @@ def read_call(request: CallContractRequest, network: Network, address_at: str = 
     ]
     given = [arg.type for arg in request.args]
     if given != expected:
-        raise Invalid.at("/args", f"{function.wire_name} takes {_words(function)}.")
+        raise errors.Invalid.at("/args", f"{function.wire_name} takes {_words(function)}.")
     texts = [arg.value for arg in request.args if isinstance(arg, TextArg)]
     numbers = [arg.value for arg in request.args if isinstance(arg, NumberArg)]
     address = _script(texts[0], network, address_at) if texts else None
@@ -93,9 +82,9 @@ def _script(text: str, network: Network, pointer: str) -> bytes:
     try:
         return decode_address(text, network)
     except WrongNetwork as error:
-        raise WrongNetworkAddress.at(pointer, str(error), "wrong-network") from error
+        raise errors.WrongNetworkAddress.at(pointer, str(error), "wrong-network") from error
     except InvalidAddress as error:
-        raise Invalid.at(pointer, str(error), error.code) from error
+        raise errors.Invalid.at(pointer, str(error), error.code) from error
 
 
 def _words(function: Function) -> str:
@@ -137,33 +126,33 @@ def require_vault_address(db: Session, vault: VaultRow, planned: PlannedCall) ->
         f"Tokens at this address of vault {owner.name} could not be moved again: a vault calls only from its "
         f"own address. Use {owner.address}."
     )
-    raise Invalid.at(planned.address_at, sentence, "out-of-reach")
+    raise errors.Invalid.at(planned.address_at, sentence, "out-of-reach")
 
 
 CALLER, ADDRESS_AT, STATE = "/wallet_id", "address", ""
 
 # Where the request breaks the rule; a rule of the token's state is at no field.
-_ANSWERS: Mapping[TokenFailure, tuple[type[CustodyError], str]] = {
-    TokenFailure.UNKNOWN_CONTRACT: (DeploymentNotConfirmed, STATE),
-    TokenFailure.NOT_THE_OWNER: (Invalid, CALLER),
-    TokenFailure.TOO_EARLY: (DeploymentNotConfirmed, STATE),
-    TokenFailure.ALREADY_STARTED: (StateConflict, STATE),
-    TokenFailure.NOT_STARTED: (StateConflict, STATE),
-    TokenFailure.PAUSED: (StateConflict, STATE),
-    TokenFailure.NOT_PAUSED: (NotPaused, STATE),
-    TokenFailure.NOT_LISTED: (Invalid, ADDRESS_AT),
-    TokenFailure.ALREADY_LISTED: (Invalid, ADDRESS_AT),
-    TokenFailure.OWNER_IS_LISTED: (Invalid, ADDRESS_AT),
-    TokenFailure.WHITELIST_ALREADY_ON: (StateConflict, STATE),
-    TokenFailure.WHITELIST_ALREADY_OFF: (StateConflict, STATE),
-    TokenFailure.INSUFFICIENT_BALANCE: (InsufficientFunds, AMOUNT),
-    TokenFailure.ABOVE_MAXIMUM: (Invalid, AMOUNT),
-    TokenFailure.NOT_THE_OWNERS_ADDRESS: (Invalid, ADDRESS_AT),
-    TokenFailure.ALREADY_THE_OWNER: (Invalid, ADDRESS_AT),
+_ANSWERS: Mapping[TokenFailure, tuple[type[errors.CustodyError], str]] = {
+    TokenFailure.UNKNOWN_CONTRACT: (errors.DeploymentNotConfirmed, STATE),
+    TokenFailure.NOT_THE_OWNER: (errors.Invalid, CALLER),
+    TokenFailure.TOO_EARLY: (errors.DeploymentNotConfirmed, STATE),
+    TokenFailure.ALREADY_STARTED: (errors.StateConflict, STATE),
+    TokenFailure.NOT_STARTED: (errors.StateConflict, STATE),
+    TokenFailure.PAUSED: (errors.StateConflict, STATE),
+    TokenFailure.NOT_PAUSED: (errors.NotPaused, STATE),
+    TokenFailure.NOT_LISTED: (errors.Invalid, ADDRESS_AT),
+    TokenFailure.ALREADY_LISTED: (errors.Invalid, ADDRESS_AT),
+    TokenFailure.OWNER_IS_LISTED: (errors.Invalid, ADDRESS_AT),
+    TokenFailure.WHITELIST_ALREADY_ON: (errors.StateConflict, STATE),
+    TokenFailure.WHITELIST_ALREADY_OFF: (errors.StateConflict, STATE),
+    TokenFailure.INSUFFICIENT_BALANCE: (errors.InsufficientFunds, AMOUNT),
+    TokenFailure.ABOVE_MAXIMUM: (errors.Invalid, AMOUNT),
+    TokenFailure.NOT_THE_OWNERS_ADDRESS: (errors.Invalid, ADDRESS_AT),
+    TokenFailure.ALREADY_THE_OWNER: (errors.Invalid, ADDRESS_AT),
 }
 
 
-def refusal(failure: TokenFailure, planned: PlannedCall, *, waiting: int) -> CustodyError:
+def refusal(failure: TokenFailure, planned: PlannedCall, *, waiting: int) -> errors.CustodyError:
     """What the call would break, as an error (docs/understand/tokens.md).
 
     ``waiting``: how many calls wait before it, if it fails only because of them; 0 where it fails without
@@ -171,15 +160,15 @@ def refusal(failure: TokenFailure, planned: PlannedCall, *, waiting: int) -> Cus
     """
     (kind, where), sentence = _ANSWERS[failure], FAILURE_WORDS[failure]
     if failure is TokenFailure.PAUSED and planned.function is Function.PAUSE:
-        kind, sentence = AlreadyPaused, "The token is paused already."
+        kind, sentence = errors.AlreadyPaused, "The token is paused already."
     if waiting:
         calls = "one call" if waiting == 1 else f"{waiting} calls"
         sentence = f"{sentence} So it will be once what waits before it is mined: {calls}."
         if failure is TokenFailure.INSUFFICIENT_BALANCE:
-            kind = LockedFunds
+            kind = errors.LockedFunds
             sentence = f"The rest is reserved by what waits before it: {calls}."
     pointer = planned.address_at if where == ADDRESS_AT else where
-    return kind(sentence, faults=(fault(pointer, sentence, failure.value),))
+    return kind(sentence, faults=(errors.fault(pointer, sentence, failure.value),))
 
 
 _OPEN = tuple(sorted(status.value for status in set(Status) - ENDED - {Status.CONFIRMED}))

@@ -4,21 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from custody.schemas.asset_tokens import (
-    ADD_TO_CONTRACT_WHITELIST,
-    CALL_CONTRACT,
-    PREVIEW_CALL,
-    REMOVE_FROM_CONTRACT_WHITELIST,
-    RESUBMIT_CONTRACT_CALL,
-    CallContractRequest,
-    CallContractResponse,
-    CallStatus,
-    ContractWhitelistRequest,
-    FunctionName,
-    ResubmitCallRequest,
-    ResubmitCallResponse,
-    TextArg,
-)
+from custody.schemas import asset_tokens as wire
 from custody.schemas.call import PermissionName
 from custody.schemas.proposals import PsbtPreview, TxType
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
@@ -31,14 +17,7 @@ from custody.server.proposals.drafts import Funding, Order
 from custody.server.proposals.propose import preview, propose
 from custody.server.rules.audit import Category, Event
 from custody.server.store.models import ContractCallRow
-from custody.server.tokens.call_checks import (
-    ADDRESS,
-    CallContext,
-    read_call,
-    require_effect,
-    require_vault_address,
-    waiting_calls,
-)
+from custody.server.tokens import call_checks
 from custody.server.tokens.index_reading import require_current
 from custody.server.tokens.proposing import token_order
 from custody.server.tokens.records import contract_in
@@ -59,44 +38,48 @@ RESUBMITTED = Event(
 )
 
 
-@serves_in_parts(CALL_CONTRACT)
-def call_contract(ctx: Ctx, request: CallContractRequest) -> Steps[CallContractResponse]:
+@serves_in_parts(wire.CALL_CONTRACT)
+def call_contract(ctx: Ctx, request: wire.CallContractRequest) -> Steps[wire.CallContractResponse]:
     return _proposed(ctx, request)
 
 
-@serves(PREVIEW_CALL)
-def preview_call(ctx: Ctx, request: CallContractRequest) -> PsbtPreview:
+@serves(wire.PREVIEW_CALL)
+def preview_call(ctx: Ctx, request: wire.CallContractRequest) -> PsbtPreview:
     """The same draft and the same checks. Raises what `call_contract` would."""
-    return preview(ctx, _order(request, ADDRESS, ctx))
+    return preview(ctx, _order(request, call_checks.ADDRESS, ctx))
 
 
-@serves_in_parts(ADD_TO_CONTRACT_WHITELIST)
-def add_to_contract_whitelist(ctx: Ctx, request: ContractWhitelistRequest) -> Steps[CallContractResponse]:
+@serves_in_parts(wire.ADD_TO_CONTRACT_WHITELIST)
+def add_to_contract_whitelist(
+    ctx: Ctx, request: wire.ContractWhitelistRequest
+) -> Steps[wire.CallContractResponse]:
     return _proposed(ctx, _listing(request, "add_to_whitelist"), "/address")
 
 
-@serves_in_parts(REMOVE_FROM_CONTRACT_WHITELIST)
+@serves_in_parts(wire.REMOVE_FROM_CONTRACT_WHITELIST)
 def remove_from_contract_whitelist(
-    ctx: Ctx, request: ContractWhitelistRequest
-) -> Steps[CallContractResponse]:
+    ctx: Ctx, request: wire.ContractWhitelistRequest
+) -> Steps[wire.CallContractResponse]:
     return _proposed(ctx, _listing(request, "remove_from_whitelist"), "/address")
 
 
-def _listing(request: ContractWhitelistRequest, function_name: FunctionName) -> CallContractRequest:
+def _listing(
+    request: wire.ContractWhitelistRequest, function_name: wire.FunctionName
+) -> wire.CallContractRequest:
     """The call that a path of its own names."""
-    return CallContractRequest(
+    return wire.CallContractRequest(
         contract_uid=request.contract_uid,
         wallet_id=request.wallet_id,
         function_name=function_name,
-        args=[TextArg(type="str", value=request.address)],
+        args=[wire.TextArg(type="str", value=request.address)],
         workspace_id=request.workspace_id,
         priority=request.priority,
     )
 
 
 def _proposed(
-    ctx: Ctx, request: CallContractRequest, address_at: str = ADDRESS
-) -> Steps[CallContractResponse]:
+    ctx: Ctx, request: wire.CallContractRequest, address_at: str = call_checks.ADDRESS
+) -> Steps[wire.CallContractResponse]:
     """The call's effect is checked again under the lock, after the calls that were proposed since the draft.
     ``address_at``: where the request has the address.
 
@@ -105,8 +88,8 @@ def _proposed(
     ChainUnavailable (the index is behind, too); RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
     """
     proposed = yield from propose(ctx, partial(_order, request, address_at))
-    row, db = proposed.row, proposed.ctx.db
-    planned = read_call(request, Network(proposed.draft.order.chain), address_at)
+    row = proposed.row
+    planned = call_checks.read_call(request, Network(proposed.draft.order.chain), address_at)
     call = ContractCallRow(
         contract_uid=request.contract_uid,
         workspace_id=row.workspace_id,
@@ -119,32 +102,33 @@ def _proposed(
         created_by=row.created_by,
         created_at=row.created_at,
     )
-    db.add(call)
-    db.flush()
+    proposed.ctx.add(call)
     proposed.announce(CALLED, call=call.uid, function=call.function_name, contract=call.contract_uid)
-    return CallContractResponse(psbt_id=row.id, psbt_base64=proposed.base64, call_uid=call.uid)
+    return wire.CallContractResponse(psbt_id=row.id, psbt_base64=proposed.base64, call_uid=call.uid)
 
 
-def _order(request: CallContractRequest, address_at: str, ctx: Ctx) -> Order:
+def _order(request: wire.CallContractRequest, address_at: str, ctx: Ctx) -> Order:
     db = ctx.db
     vault = vault_to_spend(db, ctx.access, request.wallet_id)
     contract, contract_id, _ = contract_in(db, ctx.access, request.contract_uid)
-    planned = read_call(request, Network(vault.chain), address_at)
+    planned = call_checks.read_call(request, Network(vault.chain), address_at)
     function = planned.function
     needed = PermissionName.PAYMENT_INIT if function is Function.TRANSFER else PermissionName.MANAGE_WORKSPACE
     if not ctx.access.holds_any(frozenset({needed})):
         raise PermissionDenied(f"Your role in this workspace does not carry {needed.value}.")
-    require_vault_address(db, vault, planned)
+    call_checks.require_vault_address(db, vault, planned)
     # A block that the index has not read may leave the call without effect, and its fee would be wasted.
     block = require_current(db, contract.chain)
     if contract_id is None:
         raise DeploymentNotConfirmed("The token's deployment has no confirmation, or lost it again.")
-    context = CallContext(contract_id, block, waiting_calls(db, contract, vault.workspace_id))
+    context = call_checks.CallContext(
+        contract_id, block, call_checks.waiting_calls(db, contract, vault.workspace_id)
+    )
     payload = encode_payload(planned.call(contract_id))
     order = token_order(ctx, TxType.CALL, vault, payload, request.priority, vault_at="/wallet_id")
 
     def fund(quote: Quote) -> Iterable[Funding]:
-        require_effect(db, vault, contract, planned, context)
+        call_checks.require_effect(db, vault, contract, planned, context)
         return order.fund(quote)
 
     return replace(
@@ -159,24 +143,24 @@ def _order(request: CallContractRequest, address_at: str, ctx: Ctx) -> Order:
     )
 
 
-@serves_in_parts(RESUBMIT_CONTRACT_CALL, first=In.WRITE)
-def resubmit_contract_call(ctx: Ctx, request: ResubmitCallRequest) -> Steps[ResubmitCallResponse]:
+@serves_in_parts(wire.RESUBMIT_CONTRACT_CALL, first=In.WRITE)
+def resubmit_contract_call(ctx: Ctx, request: wire.ResubmitCallRequest) -> Steps[wire.ResubmitCallResponse]:
     """Broadcasts the stored final transaction of a stalled call again (P15), and waits a little for its
     status. Idempotent. Raises NotFound, CallNotStalled.
     """
     call, family = _call_and_family(ctx, request.call_uid)
-    if family.status is not CallStatus.STALLED:
+    if family.status is not wire.CallStatus.STALLED:
         raise CallNotStalled(f"The call is {family.status}: only a stalled one is sent again.")
-    txid, status = family.best.txid_expected, CallStatus(family.status)
+    txid, status = family.best.txid_expected, wire.CallStatus(family.status)
     enqueue(ctx.db, BROADCAST, family.best.id, ctx.now)
     ctx.event(RESUBMITTED, call=call.uid, proposal=family.best.id, txid=txid)
     for _ in ctx.tools.changes.looks(ctx.services.broadcast_wait_seconds):
         ctx = yield In.SNAPSHOT
         status = _call_and_family(ctx, request.call_uid)[1].status
-        if status is not CallStatus.STALLED:
+        if status is not wire.CallStatus.STALLED:
             break
         yield In.NOTHING
-    return ResubmitCallResponse(txid=txid, status=status)
+    return wire.ResubmitCallResponse(txid=txid, status=status)
 
 
 def _call_and_family(ctx: Ctx, uid: int) -> tuple[ContractCallRow, TokenFamily]:

@@ -59,8 +59,7 @@ def create_token(ctx: Ctx, request: CreateTokenRequest) -> Steps[CreateTokenResp
         created_by=row.created_by,
         created_at=row.created_at,
     )
-    db.add(contract)
-    db.flush()
+    proposed.ctx.add(contract)
     digest = contract.bytecode_hash.hex()
     proposed.announce(CREATED, contract=contract.uid, ticker=contract.ticker, bytecode=digest)
     return CreateTokenResponse(psbt_id=row.id, psbt_base64=proposed.base64, contract_uid=contract.uid)

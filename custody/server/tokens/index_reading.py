@@ -14,7 +14,7 @@ from custody.schemas.common import Listed, Unreadable, VaultQuery
 from custody.server.calls import Ctx, serves
 from custody.server.errors import ChainUnavailable, NotFound
 from custody.server.rules.credentials import WorkspaceAccess
-from custody.server.shown import shown
+from custody.server.shown import shape_of, shown
 from custody.server.store.models import (
     AddressBookEntryRow,
     ChainBlockRow,
@@ -175,13 +175,12 @@ def _script_of(vault: VaultRow, chain: str) -> bytes:
 def _balance(
     contract_id: str, contract: ContractRow, balance: int, owned: bool, supply: int
 ) -> wire.TokenBalance:
-    return wire.TokenBalance(
+    return shape_of(
+        wire.TokenBalance,
+        contract,
         contract_uid=contract.uid,
         contract_address=contract_id,
-        name=contract.name,
         balance=str(token_amount(balance)),
-        decimals=contract.decimals,
-        icon=contract.icon,
         owned=owned,
         total_supply=str(token_amount(supply)),
         max_supply=str(token_amount(contract.max_supply)),
@@ -332,14 +331,13 @@ def _record(row: Row[Any], contract: ContractRow, tip: int) -> wire.TokenMovemen
     before, after = row.number_before or 0, row.number_after or 0
     amount = after - before
     sign = "-" if amount < 0 else ""
-    return wire.TokenMovement(
+    return shape_of(
+        wire.TokenMovement,
+        contract,
         txid=row.txid,
         function=row.function,
         contract_uid=contract.uid,
         contract_address=row.contract_id,
-        name=contract.name,
-        ticker=contract.ticker,
-        decimals=contract.decimals,
         amount=f"{sign}{_whole(abs(amount), contract)}",
         amount_raw=str(amount),
         holding=_whole(after, contract),

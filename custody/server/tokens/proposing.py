@@ -5,8 +5,7 @@ address.
 """
 
 from collections.abc import Iterator, Sequence
-
-from sqlalchemy.orm import Session
+from dataclasses import replace
 
 from custody.schemas.common import Priority
 from custody.schemas.proposals import TxType
@@ -17,13 +16,8 @@ from custody.server.errors import (
     TokenCoinMissing,
 )
 from custody.server.network.backends import Quote
-from custody.server.proposals.choosing import plan_of
-from custody.server.proposals.coins import (
-    SpendableCoins,
-    Utxo,
-    awaited_token_coins,
-    token_coins,
-)
+from custody.server.proposals.choosing import Purse
+from custody.server.proposals.coins import Utxo, awaited_token_coins
 from custody.server.proposals.drafts import Funding, Order
 from custody.server.proposals.payments import Intent
 from custody.server.rules.fees import STANDARD_PRIORITY
@@ -52,10 +46,10 @@ def token_order(
     intent = Intent(op_return=payload)
 
     def fund(quote: Quote) -> Iterator[Funding]:
-        plan = plan_of(policy_of(vault), intent, quote.rates[priority or STANDARD_PRIORITY])
-        selection = _choose(ctx.db, vault, plan, quote.tip.height, vault_at)
-        vsize = plan.vsize(len(selection.coins), True)  # noqa: FBT003 - the shape Plan asks for
-        yield Funding(intent, selection, vsize, plan.rate, fresh=selection.coins)
+        purse = Purse(ctx, vault, intent, quote.rates[priority or STANDARD_PRIORITY], quote.tip.height)
+        selection = _choose(purse, vault_at)
+        vsize = purse.plan.vsize(len(selection.coins), True)  # noqa: FBT003 - the shape Plan asks for
+        yield Funding(intent, selection, vsize, purse.rate, fresh=selection.coins)
 
     return Order(
         kind,
@@ -70,31 +64,32 @@ def token_order(
     )
 
 
-def _choose(db: Session, vault: VaultRow, plan: Plan, tip_height: int, vault_at: str) -> Selection[Utxo]:
+def _choose(purse: Purse, vault_at: str) -> Selection[Utxo]:
     """The smallest coin at the address that suffices alone; else the largest with as few others as
     needed.
     """
-    own = [coin for coin in token_coins(db, vault, tip_height) if coin.amount > input_cost(plan)]
+    db, plan = purse.ctx.db, purse.plan
+    own = [coin for coin in purse.at_address() if coin.amount > input_cost(plan)]
     if not own:
-        raise _no_coin(db, vault, plan, tip_height, vault_at)
+        raise _no_coin(purse, vault_at)
     for coin in reversed(own):
         alone = _settle([coin], plan)
         if alone is not None:
             return alone
     # Those at the address last, because each can begin a call.
-    pool = SpendableCoins(vault.id, tip_height, avoids_address=True).pool(db, Tier.CONFIRMED, plan)
+    pool = replace(purse.coins, avoids_address=True).pool(db, Tier.CONFIRMED, plan)
     others = [*largest_first(pool), *own[1:]]
     for count in range(1, min(len(others), MAX_INPUTS - 1) + 1):
         utxos = (own[0], *others[:count])
         together = _settle(utxos, plan)
         if together is not None:
             return together
-    everything = SpendableCoins(vault.id, tip_height).pool(db, Tier.CONFIRMED, plan, with_locked=True)
+    everything = purse.coins.pool(db, Tier.CONFIRMED, plan, with_locked=True)
     rest = [coin for coin in largest_first(everything) if coin != own[0]]
     if _settle((own[0], *rest[: MAX_INPUTS - 1]), plan) is not None:
         raise LockedFunds(
             "The coins that would cover the fee and some change at the vault's address are locked by "
-            "other proposals."
+            f"{purse.holders}."
         )
     raise InsufficientFunds(
         "The vault's confirmed coins do not cover the fee and some change at its address."
@@ -107,17 +102,19 @@ def _settle(utxos: Sequence[Utxo], plan: Plan) -> Selection[Utxo] | None:
     return selection if selection is not None and selection.change else None
 
 
-def _no_coin(
-    db: Session, vault: VaultRow, plan: Plan, tip_height: int, vault_at: str
-) -> LockedFunds | TokenCoinMissing:
-    if token_coins(db, vault, tip_height, locked=True):
+def _no_coin(purse: Purse, vault_at: str) -> LockedFunds | TokenCoinMissing:
+    vault = purse.vault
+    if purse.at_address(locked=True):
         return LockedFunds(
-            f"The coins at {vault.address}, with which a token's transaction begins, are locked by other "
-            "proposals."
+            f"The coins at {vault.address}, with which a token's transaction begins, are locked by "
+            f"{purse.holders}."
         )
-    awaited = awaited_token_coins(db, vault, Sats(input_cost(plan) + 1))
+    awaited = awaited_token_coins(purse.ctx.db, vault, Sats(input_cost(purse.plan) + 1))
     hint = None
-    sentence = f"The vault has no confirmed coin at {vault.address}, with which a token's transaction begins."
+    sentence = (
+        f"The vault has no confirmed coin at {vault.address}, with which a token's transaction begins; coins "
+        "that are set aside do not count."
+    )
     if awaited:
         hint = "Wait for its confirmation; to make several calls at a time, send more coins there."
         maker = f" comes from proposal {awaited[0]}, which" if awaited[0] else ""

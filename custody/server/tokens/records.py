@@ -2,9 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import cast
 
-from pydantic import TypeAdapter
 from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session
 
@@ -16,7 +14,7 @@ from custody.schemas.proposals import ProposalStatus, TxType
 from custody.server.calls import Ctx, serves
 from custody.server.errors import NotFound
 from custody.server.rules.credentials import WorkspaceAccess
-from custody.server.shown import shown
+from custody.server.shown import shape_of, shown
 from custody.server.store.models import (
     ContractCallRow,
     ContractRow,
@@ -158,22 +156,20 @@ def _contract_record(
 ) -> wire.Contract:
     """Before ``init`` the supply shown is the one that ``init`` will create."""
     is_broadcast = family.best.txid is not None
-    return wire.Contract(
+    return shape_of(
+        wire.Contract,
+        contract,
         contract_uid=contract.uid,
-        vault_id=contract.vault_id,
         contract_id=family.best.txid,
         symbol=contract.ticker,
-        icon=contract.icon,
-        decimals=contract.decimals,
         total_supply=str(token_amount(supplies.get(family.best.txid or "", contract.total_supply))),
         max_supply=str(token_amount(contract.max_supply)),
         status=OF_CONTRACT[family.status],
         bytecode_hash=contract.bytecode_hash.hex() if is_broadcast else None,
         network=network if is_broadcast else None,
         deploy_psbt_id=family.best.id if is_broadcast else None,
-        whitelist_enabled=contract.whitelist_enabled,
         signers=signers,
-        name=contract.name,
+        bytecode=None,
     )
 
 
@@ -240,9 +236,6 @@ def holding_vault(db: Session, access: WorkspaceAccess, contract: ContractRow) -
     return next((vault_id for script, vault_id in own.items() if script in holders), None)
 
 
-_ARGS = TypeAdapter(list[wire.CallArg])
-
-
 @serves(CONTRACT_CALLS)
 def contract_calls(ctx: Ctx, wanted: wire.ContractCallsQuery) -> Page[wire.ContractCall | Unreadable]:
     """The workspace's own calls, also on tokens of others; never the calls of other workspaces. Raises
@@ -270,18 +263,14 @@ def contract_calls(ctx: Ctx, wanted: wire.ContractCallsQuery) -> Page[wire.Contr
 
 
 def _call_record(call: ContractCallRow, family: TokenFamily) -> wire.ContractCall:
-    return wire.ContractCall(
-        uid=call.uid,
+    return shape_of(
+        wire.ContractCall,
+        call,
         status=family.status,
-        contract_uid=call.contract_uid,
         wallet_id=call.vault_id,
-        function_name=cast("wire.FunctionName", call.function_name),
-        args=_ARGS.validate_python(call.args),
         psbt_id=family.best.id,
         tx_id=family.best.txid,
         failure_reason=family.reason,
-        created_by=str(call.created_by),
-        created_at=call.created_at,
         updated_at=family.updated_at,
         confirmed_at=family.confirmed_at,
     )

@@ -1,6 +1,6 @@
 """Vaults: creating, listing and exporting them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Select, bindparam, select, tuple_
@@ -11,20 +11,15 @@ from custody.schemas import vaults as wire
 from custody.schemas.common import Listed
 from custody.schemas.limits import AssetLimits, VaultLimits
 from custody.schemas.vaults import CREATE_WALLET, LIST_WALLETS, VAULT_EXPORT, VAULT_NAMES
+from custody.server import errors
 from custody.server.calls import Ctx, serves
-from custody.server.errors import (
-    Invalid,
-    KeyAccountsExhausted,
-    NotFound,
-    PolicyUnavailable,
-    StateConflict,
-    fault,
-)
 from custody.server.keys.calls import active_key
 from custody.server.keys.profiles import origin_key
-from custody.server.keys.quorums import SignerNow, lacking_signers, signers_of
+from custody.server.keys.quorums import SignerNow, able_among, able_of, is_due, signers_of
 from custody.server.limits.calls import assets_of_vaults, limits_of_vaults, read_amount
+from custody.server.people.names import shown_name
 from custody.server.people.staff import membership_of
+from custody.server.rules.approvers import missing
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import OPERATOR, new_id
 from custody.server.services import Services
@@ -36,19 +31,9 @@ from custody.server.store.models import (
     VaultRow,
     VaultSignerRow,
     WatchedScriptRow,
-    full_name,
 )
 from custody.server.store.store import keep
-from custody.server.vaults.stored import (
-    GAP,
-    Balance,
-    balances_of,
-    place_of,
-    policy_of,
-    vault_in,
-    watch_branch,
-    watch_vault,
-)
+from custody.server.vaults import stored
 from multisig import (
     CHANGE,
     RECEIVE,
@@ -56,6 +41,7 @@ from multisig import (
     Network,
     bsms_record,
     encode_address,
+    wallet_policy,
 )
 from multisig import Vault as Policy
 
@@ -82,13 +68,13 @@ def create_wallet(ctx: Ctx, request: wire.CreateWalletRequest) -> wire.Vault:
     KeyAccountsExhausted.
     """
     if request.network != ctx.access.network:
-        raise Invalid.at("/network", f"The workspace is on {ctx.access.network}.")
+        raise errors.Invalid.at("/network", f"The workspace is on {ctx.access.network}.")
     limit = read_amount("transaction_limit", request.transaction_limit)
     names = select(VaultRow.name).where(VaultRow.workspace_id == ctx.access.workspace_id)
     for name in ctx.db.scalars(names):
         # Names that look the same count as equal.
         if name_key(name) == name_key(request.name):
-            raise StateConflict(f"The workspace has a vault named {name!r} already.")
+            raise errors.StateConflict(f"The workspace has a vault named {name!r} already.")
     taken = [
         _take_account(ctx, user_id, f"/signers/{place}") for place, user_id in enumerate(request.signers)
     ]
@@ -96,7 +82,7 @@ def create_wallet(ctx: Ctx, request: wire.CreateWalletRequest) -> wire.Vault:
         signers = tuple(origin_key(key, each.derivation_path, each.xpub) for key, each in taken)
         policy = Policy(Network(ctx.access.chain), request.m, signers)
     except MultisigError as error:
-        raise Invalid.at("/signers", f"{error} {error.hint}") from error
+        raise errors.Invalid.at("/signers", f"{error} {error.hint}") from error
     vault = VaultRow(
         id=new_id(ctx.tools.random),
         workspace_id=ctx.access.workspace_id,
@@ -132,7 +118,7 @@ def create_wallet(ctx: Ctx, request: wire.CreateWalletRequest) -> wire.Vault:
         )
         ctx.db.add(signer)
     ctx.db.flush()
-    watch_vault(ctx.db, vault)
+    stored.watch_vault(ctx.db, vault)
     facts = {"vault": vault.id, "m": vault.m, "n": vault.n, "verification": policy.verification_code}
     ctx.event(CREATED, {"vault_id": vault.id}, **facts)
     made = vault_records(ctx, [vault])[0]
@@ -145,16 +131,16 @@ def rescan(services: Services, vault_id: str, addresses: int) -> None:
     Invalid.
     """
     if not 0 < addresses <= MAX_RESCAN:
-        raise Invalid(f"A rescan takes 1 to {MAX_RESCAN} addresses.")
+        raise errors.Invalid(f"A rescan takes 1 to {MAX_RESCAN} addresses.")
     for count in (*range(RESCAN_TURN, addresses, RESCAN_TURN), addresses):
         with services.store.write() as db:
             vault = db.get(VaultRow, vault_id)
             if vault is None:
-                raise NotFound(f"There is no vault {vault_id}.")
+                raise errors.NotFound(f"There is no vault {vault_id}.")
             for branch in (RECEIVE, CHANGE):
-                watch_branch(db, vault, branch, count - GAP)
+                stored.watch_branch(db, vault, branch, count - stored.GAP)
             if count == addresses:
-                access = place_of(db, vault.workspace_id)
+                access = stored.place_of(db, vault.workspace_id)
                 services.tools.audit.record(
                     db, OPERATOR, RESCANNED, access, vault=vault.id, addresses=addresses
                 )
@@ -174,8 +160,8 @@ def vault_names(ctx: Ctx, wanted: wire.VaultsQuery) -> Listed[wire.VaultName]:
     """Raises NotFound (``after``)."""
     columns = VaultRow.id, VaultRow.name, VaultRow.frozen_at, VaultRow.m, VaultRow.replaced_by_id
     query = _wanted(ctx, wanted)
-    rows = ctx.db.execute(query.with_only_columns(*columns)).all()
-    lacking = lacking_signers(ctx.db, {row.id: row.m for row in rows}, query.with_only_columns(VaultRow.id))
+    rows = ctx.db.execute(query.with_only_columns(*columns, VaultRow.approvers)).all()
+    able = able_of(ctx.db, [row.id for row in rows], query.with_only_columns(VaultRow.id))
 
     def names(some: Sequence[Any]) -> list[wire.VaultName]:
         return [
@@ -183,7 +169,8 @@ def vault_names(ctx: Ctx, wanted: wire.VaultsQuery) -> Listed[wire.VaultName]:
                 wire.VaultName,
                 row,
                 is_frozen=row.frozen_at is not None,
-                lacks_signers=row.id in lacking,
+                lacks_signers=len(able[row.id]) < row.m,
+                lacks_approver=bool(missing(row.approvers, able[row.id])),
                 replaced_by=row.replaced_by_id,
             )
             for row in some
@@ -192,15 +179,22 @@ def vault_names(ctx: Ctx, wanted: wire.VaultsQuery) -> Listed[wire.VaultName]:
     return shown(rows, names, "id", lambda row: str(row.id))
 
 
+_EXPORTS: dict[wire.ExportForm, Callable[[Policy], str]] = {
+    "descriptor": lambda vault: vault.descriptor,
+    "bsms": bsms_record,
+    "policy": lambda vault: str(wallet_policy(vault)),
+}
+
+
 @serves(VAULT_EXPORT)
 def vault_export(ctx: Ctx, query: wire.VaultExportQuery) -> wire.VaultExport:
-    vault = vault_in(ctx.db, ctx.access, query.vault_id)
-    policy = policy_of(vault)
+    vault = stored.vault_in(ctx.db, ctx.access, query.vault_id)
+    policy = stored.policy_of(vault)
     return wire.VaultExport(
         vault_id=vault.id,
         name=vault.name,
         format=query.format,
-        text=policy.descriptor if query.format == "descriptor" else bsms_record(policy),
+        text=_EXPORTS[query.format](policy),
         verification_code=policy.verification_code,
     )
 
@@ -208,13 +202,12 @@ def vault_export(ctx: Ctx, query: wire.VaultExportQuery) -> wire.VaultExport:
 def _take_account(ctx: Ctx, user_id: int, pointer: str) -> tuple[KeyRow, KeyAccountRow]:
     db, access = ctx.db, ctx.access
     if membership_of(db, user_id, access.workspace_id) is None:
-        raise Invalid.at(pointer, f"User {user_id} is not a member of this workspace.")
+        raise errors.Invalid.at(pointer, f"User {user_id} is not a member of this workspace.")
     key = active_key(db, user_id, access.network)
     user = db.get_one(UserRow, user_id)
-    # Only managers of members may see e-mail addresses.
-    who = full_name(user.first_name, user.surname) or f"member {user_id}"
+    who = shown_name(access, user.first_name, user.surname, user.email) or f"member {user_id}"
     if key is None:
-        raise Invalid.at(pointer, f"{who} has no active key on {network_words(access.network)}.")
+        raise errors.Invalid.at(pointer, f"{who} has no active key on {network_words(access.network)}.")
     account = db.scalars(
         select(KeyAccountRow)
         .where(KeyAccountRow.key_id == key.id, KeyAccountRow.vault_id.is_(None))
@@ -223,11 +216,11 @@ def _take_account(ctx: Ctx, user_id: int, pointer: str) -> tuple[KeyRow, KeyAcco
         .with_for_update()
     ).first()
     if account is None:
-        raise KeyAccountsExhausted(
+        raise errors.KeyAccountsExhausted(
             f"Every vault account that {who} has registered is used by another vault. "
             "Each vault needs an unused one of each signer: ask that signer to register more, with "
             "`signerd register`.",
-            faults=(fault(pointer, "No unused account is left.", "exhausted"),),
+            faults=(errors.fault(pointer, "No unused account is left.", "exhausted"),),
         )
     return key, account
 
@@ -250,7 +243,7 @@ def _wanted(ctx: Ctx, wanted: wire.VaultsQuery) -> Select[VaultRow]:
     if wanted.name is not None:
         query = query.where(VaultRow.name.icontains(wanted.name, autoescape=True))
     if wanted.after is not None:
-        last = vault_in(ctx.db, ctx.access, wanted.after)
+        last = stored.vault_in(ctx.db, ctx.access, wanted.after)
         query = query.where(tuple_(VaultRow.created_at, VaultRow.id) > tuple_(last.created_at, last.id))
     return query.limit(wanted.limit)
 
@@ -258,13 +251,13 @@ def _wanted(ctx: Ctx, wanted: wire.VaultsQuery) -> Select[VaultRow]:
 def vault_records(ctx: Ctx, vaults: Sequence[VaultRow]) -> list[wire.Vault]:
     """In the given order. Where the policies cannot be read, the records have ``limit_error`` instead."""
     db, ids = ctx.db, [vault.id for vault in vaults]
-    signers, balances = signers_of(db, ids), balances_of(db, ids)
+    signers, balances = signers_of(db, ids), stored.balances_of(db, ids, ctx.now)
     limits: Mapping[str, VaultLimits] = {}
     assets: Mapping[str, list[AssetLimits]] = {}
     trouble = None
     try:
         limits, assets = limits_of_vaults(ctx, vaults), assets_of_vaults(ctx, vaults)
-    except PolicyUnavailable as error:
+    except errors.PolicyUnavailable as error:
         trouble = error.detail
     beside = {vault_id: (script, old) for vault_id, script, old in db.execute(_BESIDE, {"ids": ids})}
     records = []
@@ -272,7 +265,7 @@ def vault_records(ctx: Ctx, vaults: Sequence[VaultRow]) -> list[wire.Vault]:
         script, replaces = beside[vault.id]
         receive_address = encode_address(script, Network(vault.chain))
         assert receive_address is not None, "P2WSH has an address on every network"
-        balance = balances.get(vault.id, Balance())
+        balance = balances.get(vault.id, stored.Balance())
         record = shape_of(
             wire.Vault,
             vault,
@@ -280,15 +273,17 @@ def vault_records(ctx: Ctx, vaults: Sequence[VaultRow]) -> list[wire.Vault]:
             detailed_vault_limits=limits.get(vault.id),
             limit_error=trouble,
             assets=assets.get(vault.id),
-            signers=list(map(_signer, signers[vault.id])),
+            signers=[_signer(ctx, seat) for seat in signers[vault.id]],
             # Read once a process: a vault whose descriptor was altered is not shown as one to be paid from.
-            descriptor=policy_of(vault).descriptor,
+            descriptor=stored.policy_of(vault).descriptor,
             receive_address=receive_address,
             confirmed_sats=balance.confirmed,
             unconfirmed_sats=balance.unconfirmed,
             locked_sats=balance.locked,
+            set_aside_sats=balance.aside,
             is_frozen=_is_frozen(vault),
-            lacks_signers=sum(each.can_sign for each in signers[vault.id]) < vault.m,
+            lacks_signers=len(able_among(signers[vault.id])) < vault.m,
+            lacks_approver=bool(missing(vault.approvers, able_among(signers[vault.id]))),
             replaced_by=vault.replaced_by_id,
             replaces=replaces,
         )
@@ -310,9 +305,12 @@ _BESIDE = (
 )
 
 
-def _signer(seat: SignerNow) -> wire.VaultSigner:
+def _signer(ctx: Ctx, seat: SignerNow) -> wire.VaultSigner:
+    name = shown_name(ctx.access, seat.first_name, seat.surname, seat.email)
+    signed, months = seat.last_signed_at, seat.key_check_months
+    late = signed is not None and not seat.revoked_reason and is_due(signed, months, ctx.now)
     state = seat.revoked_reason or "active"
-    return shape_of(wire.VaultSigner, seat, key_state=state)
+    return shape_of(wire.VaultSigner, seat, key_state=state, name=name, check_due=late)
 
 
 def _is_frozen(vault: VaultRow) -> bool:

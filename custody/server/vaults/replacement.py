@@ -18,6 +18,7 @@ from custody.schemas.vaults import REPLACE_VAULT
 from custody.server.calls import ChangeApproval, Ctx, serves
 from custody.server.errors import Invalid, StateConflict
 from custody.server.proposals.bounds import (
+    require_approvers,
     require_signers,
     vault_to_spend,
 )
@@ -33,6 +34,7 @@ from custody.server.store.models import (
     VaultSignerRow,
 )
 from custody.server.vaults.calls import create_wallet, vault_records
+from custody.server.vaults.controls import CONTROLS
 from custody.server.vaults.stored import address_script, line_before, replacement_of, vault_in
 
 # Payments that end, beside a change.
@@ -88,7 +90,9 @@ def replace_vault(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplacedV
         raise StateConflict(f"The vault {old.name} is replaced by {replacement.name} already.")
     made = create_wallet(ctx, _wanted(ctx, old, request))
     new = ctx.db.get_one(VaultRow, made.id)
-    new.only_address_book, new.maker_may_approve = old.only_address_book, old.maker_may_approve
+    for name in CONTROLS:
+        setattr(new, name, getattr(old, name))
+    require_approvers(ctx.db, new)
     old.replaced_by_id, old.updated_at = new.id, ctx.now
     ctx.db.flush()
     before = line_before(ctx.db, old)

@@ -11,7 +11,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from custody.common.exchange import phrase_of
-from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, FieldError, Problem, fault_words
+from custody.schemas.errors import (
+    PROBLEM_CONTENT_TYPE,
+    ErrorCode,
+    FieldError,
+    Problem,
+    fault_sentences,
+    fault_words,
+)
 from custody.server.errors import MAX_FAULTS, CustodyError, fault
 from custody.server.web.http import UnclearJson
 
@@ -78,7 +85,7 @@ async def on_custody_error(request: Request, error: CustodyError) -> Response:
 
 async def on_invalid_request(request: Request, error: RequestValidationError) -> Response:
     """A body or query of the wrong shape. The input is not repeated: it may be a password (P49)."""
-    faults = error.errors()
+    faults = [each | {"loc": _within(each["loc"])} for each in error.errors()]
     if any(each["type"] == "json_invalid" for each in faults):
         unclear = error.__cause__ if isinstance(error.__cause__, UnclearJson) else None
         return problem(request, ErrorCode.MALFORMED_JSON, unclear.msg if unclear else "The body is not JSON.")
@@ -89,14 +96,17 @@ async def on_invalid_request(request: Request, error: RequestValidationError) ->
     errors = [
         fault(_pointer(each["loc"]), fault_words(each), str(each["type"])) for each in faults[:MAX_FAULTS]
     ]
-    detail = "; ".join(f"{e.pointer or 'the request'}: {e.detail}" for e in errors[:3])
-    return problem(request, ErrorCode.VALIDATION, detail, errors=errors)
+    return problem(request, ErrorCode.VALIDATION, fault_sentences(faults), errors=errors)
+
+
+def _within(location: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """Below the body or the query."""
+    return location[1:] if location and location[0] in {"body", "query", "path"} else location
 
 
 def _pointer(location: tuple[str | int, ...]) -> str:
-    """RFC 6901, below the body or the query; a header is named as ``/header/<name>``."""
-    parts = location[1:] if location and location[0] in {"body", "query", "path"} else location
-    pointer = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+    """RFC 6901; a header is named as ``/header/<name>``."""
+    pointer = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in location)
     return _KIND_OF_ARGUMENT.sub(r"\1", pointer)
 
 

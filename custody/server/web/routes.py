@@ -42,14 +42,7 @@ from custody.server.errors import (
 from custody.server.rules.credentials import REFRESH_LIFETIME, Caller, anybody, is_secret
 from custody.server.sign_in.access_tokens import CONSOLE_ALONE, caller_of
 from custody.server.store.store import PageSnapshot
-from custody.server.web.http import (
-    JsonRequest,
-    address_of,
-    announces_more,
-    page_headers,
-    services_of,
-    set_cookie,
-)
+from custody.server.web import http
 from custody.server.web.long_poll import DOCUMENTED, answer_in_time
 from custody.server.web.problems import trace_id_of
 
@@ -75,7 +68,7 @@ class Open(APIRoute):
         answer = super().get_route_handler()
 
         async def read(request: Request) -> Response:
-            return await answer(JsonRequest(request.scope, request.receive))
+            return await answer(http.JsonRequest(request.scope, request.receive))
 
         return read
 
@@ -91,7 +84,7 @@ class Guarded(Open):
         answer, let_in = super().get_route_handler(), vars(self.endpoint)["let_in"]
 
         def let_in_first(request: Request) -> None:
-            with closing(PageSnapshot(services_of(request).store)) as snapshot:
+            with closing(PageSnapshot(http.services_of(request).store)) as snapshot:
                 let_in(request, snapshot)
 
         async def guarded(request: Request) -> Response:
@@ -100,7 +93,7 @@ class Guarded(Open):
                 raise Unauthenticated("The request carries no access token.")
             request.state.token, request.state.caller = token.credentials, None
             headers = request.headers
-            is_large = "transfer-encoding" in headers or announces_more(headers, SMALL_BODY_BYTES)
+            is_large = "transfer-encoding" in headers or http.announces_more(headers, SMALL_BODY_BYTES)
             if is_large or inspect.iscoroutinefunction(self.endpoint):
                 await run_in_threadpool(let_in_first, request)
             try:
@@ -120,7 +113,7 @@ def _let_in(call: Call[Any, Any], request: Request, snapshot: PageSnapshot | Non
     if caller is None:
         assert snapshot is not None, "who waits is let in first"
         caller = request.state.caller = _caller_of(request, snapshot)
-        services_of(request).rates.take_call(caller.counted_as, call)
+        http.services_of(request).rates.take_call(caller.counted_as, call)
     return caller
 
 
@@ -128,7 +121,7 @@ def _caller_of(request: Request, snapshot: PageSnapshot) -> Caller:
     """A person by a session's token, or a program by its secret. Raises PermissionDenied for a session of an
     identity provider: unlike the console's forms, API calls do not ask for the second factor again.
     """
-    services, address, trace_id = services_of(request), address_of(request), trace_id_of(request)
+    services, address, trace_id = http.services_of(request), http.address_of(request), trace_id_of(request)
     token: str = request.state.token
     if is_secret(token):
         return services.service_signin.authenticate(token, address, trace_id)
@@ -178,21 +171,23 @@ def _answering(call: Call[Any, Any]) -> Callable[..., Any]:
     """
 
     def respond(request: Request, body: Any = None, **given: Any) -> Response:
-        services = services_of(request)
+        services = http.services_of(request)
         with closing(PageSnapshot(services.store)) as snapshot:
             invocation = _invocation(call, request, body, given, snapshot)
             answered = answer(services, invocation, snapshot)
-        value, headers = answered.value, page_headers(invocation, answered)
+        value, headers = answered.value, http.page_headers(invocation, answered)
         response = Response(answered.content, media_type="application/json", headers=headers)
         if isinstance(value, LoginResponse | RefreshResponse) and value.refresh_token:
             renewal = value.refresh_token, REFRESH_LIFETIME
-            set_cookie(request, response, REFRESH_COOKIE, *renewal, path=REFRESH_PATH)
+            http.set_cookie(request, response, REFRESH_COOKIE, *renewal, path=REFRESH_PATH)
         if call is LOGOUT:
-            set_cookie(request, response, REFRESH_COOKIE, path=REFRESH_PATH)
+            http.set_cookie(request, response, REFRESH_COOKIE, path=REFRESH_PATH)
         return response
 
     async def respond_in_time(request: Request, body: Any = None, **given: Any) -> Response:
-        return await answer_in_time(services_of(request), _invocation(call, request, body, given), request)
+        return await answer_in_time(
+            http.services_of(request), _invocation(call, request, body, given), request
+        )
 
     async def respond_to_bytes(request: Request, **given: Any) -> Response:
         body = SignedBody(await request.body(), request.headers)
@@ -214,7 +209,7 @@ def _invocation(
     snapshot: PageSnapshot | None = None,
 ) -> Invocation:
     if call.needs is Auth.OPEN:
-        caller = anybody(address_of(request), trace_id_of(request))
+        caller = anybody(http.address_of(request), trace_id_of(request))
     else:
         # A signer's own program cannot show a provider's page.
         caller = known_as(_let_in(call, request, snapshot), call, Way.UNLINKED, Way.SIGNER)

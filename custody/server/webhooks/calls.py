@@ -9,30 +9,9 @@ from typing import Any, Final
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from custody.schemas import webhooks as wire
 from custody.schemas.call import Page
 from custody.schemas.common import Done, Listed, Unreadable, WorkspaceQuery
-from custody.schemas.webhooks import (
-    CREATE_WEBHOOK,
-    DELETE_WEBHOOK,
-    EVERY_KIND,
-    MAX_WEBHOOKS,
-    REDELIVER_WEBHOOK,
-    SECRET_PREFIX,
-    TEST_WEBHOOK,
-    UPDATE_WEBHOOK,
-    WEBHOOK_DELIVERIES,
-    WEBHOOKS,
-    CreateWebhookRequest,
-    DisabledReason,
-    EventKind,
-    RedeliverWebhookRequest,
-    UpdateWebhookRequest,
-    Webhook,
-    WebhookDeliveriesQuery,
-    WebhookDelivery,
-    WebhookRequest,
-    WebhookWithSecret,
-)
 from custody.server.calls import Ctx, serves
 from custody.server.errors import Invalid, NotFound, StateConflict
 from custody.server.jobs.outbox import enqueue, open_job
@@ -42,7 +21,7 @@ from custody.server.rules.webhooks import BadUrl, read_url
 from custody.server.secrets import Purpose
 from custody.server.shown import newest_first, shape_of, shown
 from custody.server.store import models
-from custody.server.webhooks.events import WEBHOOK
+from custody.server.webhooks.events import job_of
 
 # Time to install the new secret at a receiver by hand. Until then deliveries are signed with both.
 OVERLAP: Final = timedelta(days=1)
@@ -58,8 +37,8 @@ REDELIVERED = Event(
 )
 
 
-@serves(CREATE_WEBHOOK)
-def create_webhook(ctx: Ctx, request: CreateWebhookRequest) -> WebhookWithSecret:
+@serves(wire.CREATE_WEBHOOK)
+def create_webhook(ctx: Ctx, request: wire.CreateWebhookRequest) -> wire.WebhookWithSecret:
     """Raises Invalid (the URL, an unknown kind), StateConflict (too many, or one with this URL)."""
     url, kinds = checked_url(request.url, ctx.tools.webhook_hosts), _kinds(request.kinds)
     _require_room(ctx, url)
@@ -78,25 +57,27 @@ def create_webhook(ctx: Ctx, request: CreateWebhookRequest) -> WebhookWithSecret
     return _shown_once(webhook, secret)
 
 
-@serves(WEBHOOKS)
-def webhooks(ctx: Ctx, _: WorkspaceQuery) -> Listed[Webhook]:
+@serves(wire.WEBHOOKS)
+def webhooks(ctx: Ctx, _: WorkspaceQuery) -> Listed[wire.Webhook]:
     query = select(models.WebhookRow).where(models.WebhookRow.workspace_id == ctx.access.workspace_id)
     rows = ctx.db.scalars(query.order_by(models.WebhookRow.created_at, models.WebhookRow.id)).all()
     return shown(rows, lambda some: list(map(_details, some)), "webhook_id", lambda row: row.id)
 
 
-@serves(UPDATE_WEBHOOK)
-def update_webhook(ctx: Ctx, request: UpdateWebhookRequest) -> WebhookWithSecret:
-    """An update without effect is not recorded. Raises NotFound, Invalid."""
+@serves(wire.UPDATE_WEBHOOK)
+def update_webhook(ctx: Ctx, request: wire.UpdateWebhookRequest) -> wire.WebhookWithSecret:
+    """An update without effect is not recorded. Raises NotFound, Invalid; StateConflict (it screens)."""
     webhook = ctx.find(models.WebhookRow, request.webhook_id, "webhook")
     changes: dict[str, Any] = {"kinds": None, "state": None, "new_secret": request.rotate_secret}
     if request.kinds is not None and (kinds := _kinds(request.kinds)) != webhook.kinds:
         webhook.kinds = changes["kinds"] = kinds
     if request.enabled is not None and request.enabled is not (webhook.disabled_at is None):
+        if not request.enabled:
+            _require_screens_nothing(ctx, webhook)
         # An enabled webhook starts without its past failures.
         webhook.failing_since = webhook.quiet_until = None
         webhook.disabled_at = None if request.enabled else ctx.now
-        webhook.disabled_reason = None if request.enabled else DisabledReason.BY_A_MEMBER.value
+        webhook.disabled_reason = None if request.enabled else wire.DisabledReason.BY_A_MEMBER.value
         changes["state"] = "enabled" if request.enabled else "disabled"
     secret = _new_secret(ctx) if request.rotate_secret else None
     if secret is not None:
@@ -109,10 +90,11 @@ def update_webhook(ctx: Ctx, request: UpdateWebhookRequest) -> WebhookWithSecret
     return _shown_once(webhook, secret)
 
 
-@serves(DELETE_WEBHOOK)
-def delete_webhook(ctx: Ctx, request: WebhookRequest) -> Done:
-    """A delivery in progress may still arrive. Raises NotFound."""
+@serves(wire.DELETE_WEBHOOK)
+def delete_webhook(ctx: Ctx, request: wire.WebhookRequest) -> Done:
+    """A delivery in progress may still arrive. Raises NotFound, StateConflict (it screens)."""
     webhook = ctx.find(models.WebhookRow, request.webhook_id, "webhook")
+    _require_screens_nothing(ctx, webhook)
     ctx.db.execute(
         delete(models.WebhookDeliveryRow).where(models.WebhookDeliveryRow.webhook_id == webhook.id)
     )
@@ -122,8 +104,10 @@ def delete_webhook(ctx: Ctx, request: WebhookRequest) -> Done:
     return Done()
 
 
-@serves(WEBHOOK_DELIVERIES)
-def webhook_deliveries(ctx: Ctx, query: WebhookDeliveriesQuery) -> Page[WebhookDelivery | Unreadable]:
+@serves(wire.WEBHOOK_DELIVERIES)
+def webhook_deliveries(
+    ctx: Ctx, query: wire.WebhookDeliveriesQuery
+) -> Page[wire.WebhookDelivery | Unreadable]:
     """Raises NotFound for the webhook, and for an ``after`` that is not a delivery of it."""
     webhook, row = ctx.find(models.WebhookRow, query.webhook_id, "webhook"), models.WebhookDeliveryRow
     mine = row.webhook_id == webhook.id
@@ -132,16 +116,17 @@ def webhook_deliveries(ctx: Ctx, query: WebhookDeliveriesQuery) -> Page[WebhookD
     return Page(items, total, has_more)
 
 
-@serves(REDELIVER_WEBHOOK)
-def redeliver_webhook(ctx: Ctx, request: RedeliverWebhookRequest) -> WebhookDelivery:
+@serves(wire.REDELIVER_WEBHOOK)
+def redeliver_webhook(ctx: Ctx, request: wire.RedeliverWebhookRequest) -> wire.WebhookDelivery:
     """Delivers again from the start. Raises NotFound, StateConflict."""
     delivery = ctx.db.get(models.WebhookDeliveryRow, request.delivery_id, with_for_update=True)
     webhook = None if delivery is None else ctx.db.get_one(models.WebhookRow, delivery.webhook_id)
     if delivery is None or webhook is None or webhook.workspace_id != ctx.access.workspace_id:
         raise NotFound("There is no such delivery in this workspace.")
-    _require_enabled(webhook)
+    require_enabled(webhook)
     # A pending delivery without a job has lost it: an operator deleted the job, or it was given up.
-    if delivery.status == "pending" and open_job(ctx.db, WEBHOOK, delivery.id) is not None:
+    job = job_of(ctx.db.get_one(models.WebhookEventRow, delivery.event_id).kind)
+    if delivery.status == "pending" and open_job(ctx.db, job, delivery.id) is not None:
         raise StateConflict("This delivery is under way.")
     now = ctx.now
     delivery.status, delivery.attempts, delivery.error = "pending", 0, None
@@ -149,18 +134,20 @@ def redeliver_webhook(ctx: Ctx, request: RedeliverWebhookRequest) -> WebhookDeli
     # The request says that the receiver answers again.
     webhook.quiet_until = None
     ctx.db.flush()
-    enqueue(ctx.db, WEBHOOK, delivery.id, now)
+    enqueue(ctx.db, job, delivery.id, now)
     ctx.event(REDELIVERED, webhook=webhook.id, delivery=delivery.id)
     return _delivery_details(ctx.db, [delivery])[0]
 
 
-@serves(TEST_WEBHOOK)
-def test_webhook(ctx: Ctx, request: WebhookRequest) -> WebhookDelivery:
+@serves(wire.TEST_WEBHOOK)
+def test_webhook(ctx: Ctx, request: wire.WebhookRequest) -> wire.WebhookDelivery:
     """A ping, whatever kinds the webhook subscribes to. Raises NotFound, StateConflict."""
     webhook = ctx.find(models.WebhookRow, request.webhook_id, "webhook")
-    _require_enabled(webhook)
+    require_enabled(webhook)
     webhook.quiet_until = None
-    delivery = ctx.tools.audit.events.ping(ctx.db, webhook)
+    data = {"webhook_id": webhook.id}
+    sent = ctx.tools.events.send(ctx.db, webhook.id, webhook.workspace_id, wire.EventKind.PING, data)
+    delivery = ctx.db.get_one(models.WebhookDeliveryRow, sent)
     ctx.event(TESTED, webhook=webhook.id, delivery=delivery.id)
     return _delivery_details(ctx.db, [delivery])[0]
 
@@ -178,17 +165,23 @@ def _require_room(ctx: Ctx, url: str) -> None:
     urls = set(ctx.db.scalars(query))
     if url in urls:
         raise StateConflict("The workspace has a webhook with this URL already; change its kinds.")
-    if len(urls) >= MAX_WEBHOOKS:
-        raise StateConflict(f"A workspace has at most {MAX_WEBHOOKS} webhooks; delete one first.")
+    if len(urls) >= wire.MAX_WEBHOOKS:
+        raise StateConflict(f"A workspace has at most {wire.MAX_WEBHOOKS} webhooks; delete one first.")
+
+
+def _require_screens_nothing(ctx: Ctx, webhook: models.WebhookRow) -> None:
+    names = select(models.VaultRow.name).where(models.VaultRow.screening_webhook_id == webhook.id)
+    for name in ctx.db.scalars(names.limit(1)):
+        raise StateConflict(f"It screens proposals of the vault {name}: change that vault's controls first.")
 
 
 def _new_secret(ctx: Ctx) -> str:
-    return SECRET_PREFIX + b64encode(ctx.tools.random(TOKEN_BYTES)).decode()
+    return wire.SECRET_PREFIX + b64encode(ctx.tools.random(TOKEN_BYTES)).decode()
 
 
 def _kinds(given: Sequence[str]) -> list[str]:
     """Sorted, each once. Raises Invalid."""
-    known: Collection[str] = {*EventKind, EVERY_KIND}
+    known: Collection[str] = {*wire.EventKind, wire.EVERY_KIND}
     for place, kind in enumerate(given):
         if kind not in known:
             sentence = f"There is no kind of event named {kind!r}."
@@ -196,20 +189,22 @@ def _kinds(given: Sequence[str]) -> list[str]:
     return sorted({str(kind) for kind in given})
 
 
-def _require_enabled(webhook: models.WebhookRow) -> None:
+def require_enabled(webhook: models.WebhookRow) -> None:
     if webhook.disabled_at is not None:
         raise StateConflict("The webhook is disabled; enable it first.")
 
 
-def _shown_once(webhook: models.WebhookRow, secret: str | None) -> WebhookWithSecret:
-    return WebhookWithSecret(**vars(_details(webhook)), secret=secret)
+def _shown_once(webhook: models.WebhookRow, secret: str | None) -> wire.WebhookWithSecret:
+    return wire.WebhookWithSecret(**vars(_details(webhook)), secret=secret)
 
 
-def _details(webhook: models.WebhookRow) -> Webhook:
-    return shape_of(Webhook, webhook, webhook_id=webhook.id, enabled=webhook.disabled_at is None)
+def _details(webhook: models.WebhookRow) -> wire.Webhook:
+    return shape_of(wire.Webhook, webhook, webhook_id=webhook.id, enabled=webhook.disabled_at is None)
 
 
-def _delivery_details(db: Session, deliveries: Sequence[models.WebhookDeliveryRow]) -> list[WebhookDelivery]:
+def _delivery_details(
+    db: Session, deliveries: Sequence[models.WebhookDeliveryRow]
+) -> list[wire.WebhookDelivery]:
     """In the order given."""
     query = select(models.WebhookEventRow).where(
         models.WebhookEventRow.id.in_([each.event_id for each in deliveries])
@@ -217,7 +212,7 @@ def _delivery_details(db: Session, deliveries: Sequence[models.WebhookDeliveryRo
     events = {event.id: event for event in db.scalars(query)}
     return [
         shape_of(
-            WebhookDelivery,
+            wire.WebhookDelivery,
             each,
             delivery_id=each.id,
             sequence=events[each.event_id].sequence,

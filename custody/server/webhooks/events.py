@@ -13,26 +13,18 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import ProposalStatus, TroubleKind
 from custody.schemas.webhooks import EventKind
 from custody.server.jobs.outbox import enqueue_new
-from custody.server.rules.credentials import new_id
+from custody.server.rules.credentials import WorkspaceAccess, new_id
 from custody.server.rules.ports import Clock, RandomBytes
-from custody.server.rules.webhooks import carried, kind_of_status, wants
-from custody.server.store.models import (
-    ChainCoinRow,
-    ContractCallRow,
-    ContractRow,
-    KeyRow,
-    ProposalRow,
-    VaultRow,
-    VaultSignerRow,
-    WebhookDeliveryRow,
-    WebhookEventRow,
-    WebhookRow,
-    WorkspaceRow,
-)
+from custody.server.rules.webhooks import EVENT_OF_ACTION, carried, kind_of_status, wants
+from custody.server.store import models
 from custody.server.store.store import chunks, gather, rows_in
 from custody.server.tokens.status import OF_CONTRACT, token_families
 
+# The kinds of the jobs that deliver: a question waits for no other delivery.
 WEBHOOK: Final = "webhook"
+QUESTION: Final = "question"
+# The data of an event that webhooks are told of later.
+LATER: Final[Mapping[str, Any]] = {}
 _TOLD: Final = "events of this transaction"
 
 
@@ -55,6 +47,16 @@ class WebhookEvents:
         """
         gather(db, _TOLD, WorkspaceEvent(workspace_id, kind, data), partial(self._tell_all, db))
 
+    def tell_action(
+        self, db: Session, access: WorkspaceAccess, action: str, data: Mapping[str, Any] | None
+    ) -> None:
+        """Of an action that the audit log records; nothing for one that is no event, or told of `LATER`."""
+        if action not in EVENT_OF_ACTION or data is LATER:
+            return
+        assert data is not None, f"{action} needs the data of its webhook event"
+        if access.has_webhooks:
+            self.tell(db, access.workspace_id, EVENT_OF_ACTION[action], data)
+
     def _tell_all(self, db: Session, events: Collection[WorkspaceEvent]) -> None:
         """Writes all in this order, with as many statements as for one: a block may have thousands of
         deposits, and other writers wait.
@@ -69,13 +71,17 @@ class WebhookEvents:
         ]
         self._write(db, [(one, webhooks) for one, webhooks in wanted if webhooks])
 
-    def ping(self, db: Session, webhook: WebhookRow) -> WebhookDeliveryRow:
-        """Sends a ping to this webhook only, whatever kinds it subscribes to."""
-        event = WorkspaceEvent(webhook.workspace_id, EventKind.PING, {"webhook_id": webhook.id})
-        (delivery_id,) = self._write(db, [(event, [webhook.id])])
-        return db.get_one(WebhookDeliveryRow, delivery_id)
+    def send(
+        self, db: Session, webhook_id: str, workspace_id: int, kind: EventKind, data: Mapping[str, Any]
+    ) -> str:
+        """To this webhook only, whatever kinds it subscribes to. Returns the delivery's id."""
+        event = WorkspaceEvent(workspace_id, kind, data)
+        (delivery_id,) = self._write(db, [(event, [webhook_id])], job_of(kind))
+        return delivery_id
 
-    def _write(self, db: Session, wanted: Sequence[tuple[WorkspaceEvent, Sequence[str]]]) -> list[str]:
+    def _write(
+        self, db: Session, wanted: Sequence[tuple[WorkspaceEvent, Sequence[str]]], job: str = WEBHOOK
+    ) -> list[str]:
         """``wanted``: events, and the ids of the webhooks that subscribe to each. Returns the deliveries'
         ids.
         """
@@ -111,25 +117,30 @@ class WebhookEvents:
                 for webhook_id in webhooks
             ]
         ids = [delivery["id"] for delivery in deliveries]
-        db.execute(insert(WebhookEventRow), events)
-        db.execute(insert(WebhookDeliveryRow), deliveries)
-        enqueue_new(db, WEBHOOK, ids, now)
+        db.execute(insert(models.WebhookEventRow), events)
+        db.execute(insert(models.WebhookDeliveryRow), deliveries)
+        enqueue_new(db, job, ids, now)
         return ids
+
+
+def job_of(kind: str) -> str:
+    """The kind of the job that delivers an event of this kind."""
+    return QUESTION if kind == EventKind.PROPOSAL_SCREENING else WEBHOOK
 
 
 _WORKSPACES: BindParameter[int] = bindparam("workspace_ids", expanding=True)
 _LISTENING = (
-    select(WebhookRow.workspace_id, WebhookRow.id, WebhookRow.kinds)
-    .where(WebhookRow.workspace_id.in_(_WORKSPACES), WebhookRow.disabled_at.is_(None))
-    .order_by(WebhookRow.created_at, WebhookRow.id)
+    select(models.WebhookRow.workspace_id, models.WebhookRow.id, models.WebhookRow.kinds)
+    .where(models.WebhookRow.workspace_id.in_(_WORKSPACES), models.WebhookRow.disabled_at.is_(None))
+    .order_by(models.WebhookRow.created_at, models.WebhookRow.id)
 )
 # A subquery for each workspace uses the index: a maximum with GROUP BY would read all their events.
 _NEWEST = select(
-    WorkspaceRow.id,
-    select(func.max(WebhookEventRow.sequence))
-    .where(WebhookEventRow.workspace_id == WorkspaceRow.id)
+    models.WorkspaceRow.id,
+    select(func.max(models.WebhookEventRow.sequence))
+    .where(models.WebhookEventRow.workspace_id == models.WorkspaceRow.id)
     .scalar_subquery(),
-).where(WorkspaceRow.id.in_(_WORKSPACES))
+).where(models.WorkspaceRow.id.in_(_WORKSPACES))
 
 
 def _newest_sequences(db: Session, workspace_ids: Collection[int]) -> dict[int, int]:
@@ -138,7 +149,7 @@ def _newest_sequences(db: Session, workspace_ids: Collection[int]) -> dict[int, 
     return {workspace_id: newest or 0 for some in rows for workspace_id, newest in some}
 
 
-def event_data(proposal: ProposalRow, **more: object) -> dict[str, Any]:
+def event_data(proposal: models.ProposalRow, **more: object) -> dict[str, Any]:
     """The event data of a proposal. ``more``: further fields of the kind."""
     return {
         "psbt_id": proposal.id,
@@ -154,13 +165,15 @@ def event_data(proposal: ProposalRow, **more: object) -> dict[str, Any]:
     }
 
 
-def tell_status(events: WebhookEvents, db: Session, proposal: ProposalRow) -> None:
+def tell_status(events: WebhookEvents, db: Session, proposal: models.ProposalRow) -> None:
     """Tells that the proposal has reached its present status."""
     kind = kind_of_status(ProposalStatus(proposal.status))
     events.tell(db, proposal.workspace_id, kind, event_data(proposal))
 
 
-def tell_trouble(events: WebhookEvents, db: Session, proposal: ProposalRow, kind: TroubleKind | None) -> None:
+def tell_trouble(
+    events: WebhookEvents, db: Session, proposal: models.ProposalRow, kind: TroubleKind | None
+) -> None:
     """Notifies of a change of the transaction's trouble."""
     reported = proposal.told_trouble
     is_invalidated = proposal.status == ProposalStatus.INVALIDATED.value
@@ -172,7 +185,7 @@ def tell_trouble(events: WebhookEvents, db: Session, proposal: ProposalRow, kind
     events.tell(db, proposal.workspace_id, about, event_data(proposal, trouble=kind or reported))
 
 
-def tell_token(events: WebhookEvents, db: Session, proposal: ProposalRow) -> None:
+def tell_token(events: WebhookEvents, db: Session, proposal: models.ProposalRow) -> None:
     """Notifies of a change of the status of the family's token or call."""
     # A token's family begins with a version that carries its data.
     is_other = proposal.family_id == proposal.id and proposal.op_return_hex is None
@@ -182,9 +195,9 @@ def tell_token(events: WebhookEvents, db: Session, proposal: ProposalRow) -> Non
     row = db.scalars(_TOKEN_OF, of_family).first() or db.scalars(_CALL_OF, of_family).first()
     if row is None:
         return
-    chain = db.get_one(VaultRow, proposal.vault_id).chain
+    chain = db.get_one(models.VaultRow, proposal.vault_id).chain
     family = token_families(db, chain, [proposal.family_id])[proposal.family_id]
-    of_call = isinstance(row, ContractCallRow)
+    of_call = isinstance(row, models.ContractCallRow)
     status = family.status.value if of_call else OF_CONTRACT[family.status].value
     if status == row.told_status:
         return
@@ -194,8 +207,8 @@ def tell_token(events: WebhookEvents, db: Session, proposal: ProposalRow) -> Non
     events.tell(db, row.workspace_id, kind, data | _named(row))
 
 
-def _named(row: ContractRow | ContractCallRow) -> dict[str, Any]:
-    if isinstance(row, ContractRow):
+def _named(row: models.ContractRow | models.ContractCallRow) -> dict[str, Any]:
+    if isinstance(row, models.ContractRow):
         return {"contract_uid": row.uid}
     return {
         "contract_uid": row.contract_uid,
@@ -204,17 +217,17 @@ def _named(row: ContractRow | ContractCallRow) -> dict[str, Any]:
     }
 
 
-_TOKEN_OF = select(ContractRow).where(ContractRow.deploy_family_id == bindparam("family_id"))
-_CALL_OF = select(ContractCallRow).where(ContractCallRow.family_id == bindparam("family_id"))
+_TOKEN_OF = select(models.ContractRow).where(models.ContractRow.deploy_family_id == bindparam("family_id"))
+_CALL_OF = select(models.ContractCallRow).where(models.ContractCallRow.family_id == bindparam("family_id"))
 
 
-def tell_revoked(events: WebhookEvents, db: Session, key: KeyRow) -> None:
+def tell_revoked(events: WebhookEvents, db: Session, key: models.KeyRow) -> None:
     """Notifies every workspace with a vault of which the key is a signer's."""
     places = (
-        select(VaultRow.workspace_id, VaultRow.id)
-        .join(VaultSignerRow, VaultSignerRow.vault_id == VaultRow.id)
-        .where(VaultSignerRow.key_id == key.id)
-        .order_by(VaultRow.workspace_id, VaultRow.created_at, VaultRow.id)
+        select(models.VaultRow.workspace_id, models.VaultRow.id)
+        .join(models.VaultSignerRow, models.VaultSignerRow.vault_id == models.VaultRow.id)
+        .where(models.VaultSignerRow.key_id == key.id)
+        .order_by(models.VaultRow.workspace_id, models.VaultRow.created_at, models.VaultRow.id)
     )
     served: dict[int, list[str]] = {}
     for workspace_id, vault_id in db.execute(places):
@@ -229,7 +242,7 @@ def tell_revoked(events: WebhookEvents, db: Session, key: KeyRow) -> None:
         events.tell(db, workspace_id, EventKind.KEY_REVOKED, data)
 
 
-def coin_data(coin: ChainCoinRow) -> dict[str, Any]:
+def coin_data(coin: models.ChainCoinRow) -> dict[str, Any]:
     """The event data of a coin as it is now."""
     return {
         "vault_id": coin.vault_id,
@@ -248,8 +261,8 @@ def tell_deposits(
     Coins of members' profiles are not notified: they do not concern the workspace.
     """
     of_vaults = [(kind, data) for kind, data in deposits if data["vault_id"] is not None]
-    query = select(VaultRow.id, VaultRow.workspace_id)
-    workspaces = dict(rows_in(db, query, VaultRow.id, {data["vault_id"] for _, data in of_vaults}))
+    query = select(models.VaultRow.id, models.VaultRow.workspace_id)
+    workspaces = dict(rows_in(db, query, models.VaultRow.id, {data["vault_id"] for _, data in of_vaults}))
     own = _own(db, {data["txid"] for _, data in of_vaults})
     for kind, data in of_vaults:
         if (data["txid"], data["vault_id"]) not in own:
@@ -260,7 +273,9 @@ def _own(db: Session, txids: Collection[str]) -> set[tuple[str, str]]:
     """Transactions and the vaults that proposed them: what those receive is change, or a payment to itself.
     A forward comes from a member's profile: to the vault it is a deposit.
     """
-    query = select(ProposalRow.txid_expected, ProposalRow.vault_id).where(
-        ProposalRow.profile_key_id.is_(None)
+    query = select(models.ProposalRow.txid_expected, models.ProposalRow.vault_id).where(
+        models.ProposalRow.profile_key_id.is_(None)
     )
-    return {(txid, vault_id) for txid, vault_id in rows_in(db, query, ProposalRow.txid_expected, txids)}
+    return {
+        (txid, vault_id) for txid, vault_id in rows_in(db, query, models.ProposalRow.txid_expected, txids)
+    }

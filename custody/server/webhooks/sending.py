@@ -180,7 +180,8 @@ def _exchange(
     if deadline.is_over:
         # http.client takes headers that end early for complete.
         raise Undelivered(DeliveryTrouble.TIMED_OUT)
-    if len(content) > most:
+    if len(content) > most or (most and response.length):
+        # Longer than it may be, or shorter than it says.
         raise Undelivered(DeliveryTrouble.BAD_ANSWER)
     return ReceiverAnswer(response.status, content)
 

@@ -7,11 +7,8 @@ from functools import reduce
 from operator import xor
 from typing import Any, Final
 
-from hwilib.devices.ckcc.constants import AF_P2WPKH, AF_P2WSH, MAX_TXN_LEN, MAX_TXN_LEN_MK4
-from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
-from hwilib.devices.ckcc.protocol import CCProtoError
-
 from firmware_bridge.hwi_client.base import apostrophes, cosigner_keys
+from firmware_bridge.hwi_client.coldcard import library
 from firmware_bridge.operations import PolicyText, ShowAddress
 from multisig import RECEIVE, DerivationPath, Network, OriginKey, multisig_script
 from multisig.vault import profile_account_path
@@ -34,7 +31,7 @@ class Versions:
     @property
     def max_psbt_bytes(self) -> int:
         small = self.label is None or self.label in _SMALL
-        return int(MAX_TXN_LEN if small else MAX_TXN_LEN_MK4)
+        return int(library.MAX_TXN_LEN if small else library.MAX_TXN_LEN_MK4)
 
 
 def address_command(request: ShowAddress, fingerprint: str, network: Network) -> bytes:
@@ -66,7 +63,9 @@ def question_command(policy: PolicyText, network: Network) -> bytes:
     others = [keys[0].xpub.derive_public_key(RECEIVE, index) for index in range(count)]
     origins = [_origin(key, (RECEIVE, 0)) for key in keys]
     script = multisig_script(1, others)
-    return bytes(Packer.show_p2sh_address(policy.threshold, origins, script, addr_fmt=AF_P2WSH))
+    return bytes(
+        library.Packer.show_p2sh_address(policy.threshold, origins, script, addr_fmt=library.AF_P2WSH)
+    )
 
 
 def quorum_command(policy: PolicyText, network: Network) -> bytes:
@@ -75,7 +74,7 @@ def quorum_command(policy: PolicyText, network: Network) -> bytes:
     """
     keys = [OriginKey.parse(text, network) for text in policy.keys]
     fingerprints = (int.from_bytes(bytes(key.fingerprint), "little") for key in keys)
-    return bytes(Packer.multisig_check(policy.threshold, len(keys), reduce(xor, fingerprints)))
+    return bytes(library.Packer.multisig_check(policy.threshold, len(keys), reduce(xor, fingerprints)))
 
 
 def greeting_command(network: Network) -> bytes:
@@ -84,7 +83,7 @@ def greeting_command(network: Network) -> bytes:
 
 
 def _path_command(path: DerivationPath) -> bytes:
-    return bytes(Packer.show_address(apostrophes(str(path)), AF_P2WPKH))
+    return bytes(library.Packer.show_address(apostrophes(str(path)), library.AF_P2WPKH))
 
 
 def _script_command(threshold: int, keys: Sequence[OriginKey], suffix: tuple[int, int]) -> bytes:
@@ -92,7 +91,7 @@ def _script_command(threshold: int, keys: Sequence[OriginKey], suffix: tuple[int
     derived = sorted((key.xpub.derive_public_key(*suffix), key) for key in keys)
     script = multisig_script(threshold, [public_key for public_key, _key in derived])
     origins = [_origin(key, suffix) for _public_key, key in derived]
-    return bytes(Packer.show_p2sh_address(threshold, origins, script, addr_fmt=AF_P2WSH))
+    return bytes(library.Packer.show_p2sh_address(threshold, origins, script, addr_fmt=library.AF_P2WSH))
 
 
 def _origin(key: OriginKey, suffix: tuple[int, int]) -> list[int]:
@@ -107,7 +106,7 @@ _WORK_MS: Final = 3_600_000
 _NOTHING_OPEN: Final = "no active request"
 
 
-def is_nothing_open(error: CCProtoError) -> bool:
+def is_nothing_open(error: library.CCProtoError) -> bool:
     return _NOTHING_OPEN in str(error).lower()
 
 
@@ -135,7 +134,7 @@ class PolledQuestion:
         """
         try:
             return self._ckcc.send_recv(self._poll, timeout=_WORK_MS)
-        except CCProtoError as over:
+        except library.CCProtoError as over:
             if self._packet is None or not is_nothing_open(over):
                 raise
         self.ask()

@@ -12,11 +12,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from typing import Any, Final
 
-from hwilib.devices.ckcc.client import ColdcardDevice as Ckcc
-from hwilib.devices.ckcc.constants import AF_CLASSIC, MAX_TXN_LEN
-from hwilib.devices.ckcc.protocol import CCFramingError, CCProtoError, CCUserRefused
-from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
-
 from firmware_bridge import operations
 from firmware_bridge.errors import (
     Busy,
@@ -30,6 +25,7 @@ from firmware_bridge.hwi_client.base import (
     OpenDevice,
     apostrophes,
 )
+from firmware_bridge.hwi_client.coldcard import library
 from firmware_bridge.hwi_client.coldcard.commands import (
     ANSWER_MS,
     KNOWN,
@@ -66,9 +62,13 @@ class ColdcardDevice(OpenDevice):
     family = Family.COLDCARD
 
     def __init__(
-        self, ckcc: Ckcc, network: Network, caller: DriverHost, clock: Callable[[], float] = time.monotonic
+        self,
+        ckcc: library.Ckcc,
+        network: Network,
+        caller: DriverHost,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._ckcc = ckcc
+        self._ckcc = self._link = ckcc
         self._network = network
         self._caller = caller
         self._clock = clock
@@ -86,7 +86,7 @@ class ColdcardDevice(OpenDevice):
 
     def _chain_trouble(self) -> str | None:
         """The device's setting and what to choose instead; None if it is set to this kind of network."""
-        chain = str(self._ckcc.send_recv(Packer.block_chain()))
+        chain = str(self._ckcc.send_recv(library.Packer.block_chain()))
         mainnet = self._network is Network.MAINNET
         if (chain == "BTC") == mainnet:
             return None
@@ -99,9 +99,6 @@ class ColdcardDevice(OpenDevice):
     def cancel(self) -> None:
         """Stop waiting. The question stays on the screen: a Coldcard has no cancel."""
         self._give_up.set()
-
-    def close(self) -> None:
-        self._ckcc.close()
 
     def probe(self) -> operations.Probed:
         versions, trouble = self._versions(), self._chain_trouble()
@@ -116,7 +113,7 @@ class ColdcardDevice(OpenDevice):
     def _versions(self) -> Versions:
         try:
             lines = dict(enumerate(self._ckcc.firmware_version()))
-        except CCProtoError:
+        except library.CCProtoError:
             return Versions()
         return Versions(lines.get(_VERSION_LINE), lines.get(_MODEL_LINE))
 
@@ -143,7 +140,7 @@ class ColdcardDevice(OpenDevice):
         return operations.Keys(self.fingerprint(), xpubs)
 
     def _read_xpub(self, path: str) -> str:
-        return str(self._ckcc.send_recv(Packer.get_xpub(apostrophes(path))))
+        return str(self._ckcc.send_recv(library.Packer.get_xpub(apostrophes(path))))
 
     def sign(self, request: operations.Sign) -> str:
         psbt = b64decode(request.psbt, validate=True)
@@ -152,7 +149,9 @@ class ColdcardDevice(OpenDevice):
             return collected
         self._require_known(request.policy)
         size, digest = self._upload("Sending the transaction to the device", psbt)
-        question = PolledQuestion(self._ckcc, Packer.get_signed_txn(), Packer.sign_transaction(size, digest))
+        question = PolledQuestion(
+            self._ckcc, library.Packer.get_signed_txn(), library.Packer.sign_transaction(size, digest)
+        )
         self._caller.tell(TAKEN, "The device checks the transaction")
         question.ask()
         return b64encode(self._collect_transaction(question)).decode()
@@ -174,10 +173,10 @@ class ColdcardDevice(OpenDevice):
         :raises BridgeError: a question, or an address, is on the screen.
         """
         try:
-            answer = self._ckcc.send_recv(Packer.get_signed_txn(), timeout=ANSWER_MS)
-        except CCFramingError:
+            answer = self._ckcc.send_recv(library.Packer.get_signed_txn(), timeout=ANSWER_MS)
+        except library.CCFramingError:
             raise
-        except (CCProtoError, CCUserRefused):
+        except (library.CCProtoError, library.CCUserRefused):
             return
         if answer is None:
             raise Busy
@@ -193,7 +192,7 @@ class ColdcardDevice(OpenDevice):
         """:raises BridgeError: too large for this model, which would say so only after the last byte, and
         less clearly.
         """
-        if size <= MAX_TXN_LEN:
+        if size <= library.MAX_TXN_LEN:
             return
         versions = self._versions()
         if size > (most := versions.max_psbt_bytes):
@@ -207,14 +206,14 @@ class ColdcardDevice(OpenDevice):
         None if there is none, or if it is something else: an address that is still shown, another program's
         transaction. After an earlier refusal the person is asked again; a refusal now counts.
         """
-        earlier = PolledQuestion(self._ckcc, Packer.get_signed_txn())
+        earlier = PolledQuestion(self._ckcc, library.Packer.get_signed_txn())
         try:
             done = earlier.look()
-        except (CCProtoError, CCUserRefused):
+        except (library.CCProtoError, library.CCUserRefused):
             return None
         try:
             collected = self._collect_transaction(earlier) if done is None else self._fetch(*done)
-        except CCProtoError:
+        except library.CCProtoError:
             if done is not None:
                 # From 5.6.1 on (`usb.py`, ALLOWED_DOWNLOAD).
                 self._caller.tell(
@@ -231,8 +230,10 @@ class ColdcardDevice(OpenDevice):
         return bytes(self._ckcc.download_file(size, digest, file_number=1))
 
     def sign_message(self, request: operations.SignMessage) -> str:
-        packet = Packer.sign_message(request.text.encode(), apostrophes(request.path), AF_CLASSIC)
-        question = PolledQuestion(self._ckcc, Packer.get_signed_msg(), packet)
+        packet = library.Packer.sign_message(
+            request.text.encode(), apostrophes(request.path), library.AF_CLASSIC
+        )
+        question = PolledQuestion(self._ckcc, library.Packer.get_signed_msg(), packet)
         question.ask()
         _address, signature = self._await_answer(question, *operations.CONFIRM_MESSAGE)
         return b64encode(signature).decode()
@@ -277,7 +278,7 @@ class ColdcardDevice(OpenDevice):
         if not request.again and self._ckcc.send_recv(check) and self._knows(policy):
             return
         size, digest = self._upload("Sending the vault to the device", (request.file or "").encode("ascii"))
-        packet = Packer.multisig_enroll(size, digest)
+        packet = library.Packer.multisig_enroll(size, digest)
         started = self._clock()
         self._ckcc.send_recv(packet)
         self._caller.tell(*operations.CONFIRM_ENROLMENT)
@@ -295,9 +296,9 @@ class ColdcardDevice(OpenDevice):
         """Whether the device knows this vault, and not just another one of the same devices."""
         try:
             self._ckcc.send_recv(question_command(policy, self._network))
-        except CCFramingError:
+        except library.CCFramingError:
             raise
-        except CCProtoError as error:
+        except library.CCProtoError as error:
             return KNOWN in str(error).lower()
         return False
 
@@ -308,16 +309,16 @@ class ColdcardDevice(OpenDevice):
         """
         while True:
             try:
-                self._ckcc.send_recv(Packer.get_signed_txn(), timeout=ANSWER_MS)
-            except CCFramingError:
+                self._ckcc.send_recv(library.Packer.get_signed_txn(), timeout=ANSWER_MS)
+            except library.CCFramingError:
                 raise
-            except CCProtoError as over:
+            except library.CCProtoError as over:
                 if self._knows(policy):
                     return True
                 if is_nothing_open(over):
                     return False
                 raise
-            except CCUserRefused:
+            except library.CCUserRefused:
                 raise RefusedByPerson(detail=_not_kept(policy)) from None
             self._pause()
 
@@ -346,7 +347,7 @@ def open_device(
     """Connect, agree on a session key, and rule out a man in the middle (S21)."""
     link = connect(endpoint)
     try:
-        device = ColdcardDevice(Ckcc(dev=link), network, caller)
+        device = ColdcardDevice(library.Ckcc(dev=link), network, caller)
         device.prove_link()
     except BaseException:
         link.close()

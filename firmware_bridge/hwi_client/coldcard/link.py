@@ -8,17 +8,15 @@ from hashlib import sha256
 from typing import Any, Final
 
 import hid
-from hwilib.devices.ckcc.client import UnixSimulatorPipe
-from hwilib.devices.ckcc.constants import MAX_BLK_LEN
-from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
 
+from firmware_bridge.hwi_client.coldcard import library
 from firmware_bridge.model import Endpoint
 
 # How soon it is noticed that a simulator has gone.
 _LIVENESS_SECONDS: Final = 0.5
 
 
-class UnixPipe(UnixSimulatorPipe):  # type: ignore[misc]  # HWI is untyped
+class UnixPipe(library.UnixSimulatorPipe):  # type: ignore[misc]  # HWI is untyped
     """The simulator's socket at any path. ckcc builds the reply socket's name from that path, and it may not
     exist.
     """
@@ -73,22 +71,20 @@ def connect(endpoint: Endpoint) -> Any:
 
 
 # How often progress is reported: about every quarter of a second on a Mk4.
-_TELL_EVERY: Final = 16 * MAX_BLK_LEN
-
-OnSent = Callable[[int], None]
+_TELL_EVERY: Final = 16 * library.MAX_BLK_LEN
 
 
-def upload(ckcc: Any, content: bytes, on_sent: OnSent) -> tuple[int, bytes]:
+def upload(ckcc: Any, content: bytes, on_sent: Callable[[int], None]) -> tuple[int, bytes]:
     """Upload a file. Returns its length and SHA-256. `on_sent` is called with the bytes sent so far, and may
     raise to stop.
 
     :raises RuntimeError: the device received something else.
     """
-    for at in range(0, len(content), MAX_BLK_LEN):
+    for at in range(0, len(content), library.MAX_BLK_LEN):
         if at % _TELL_EVERY == 0:
             on_sent(at)
-        ckcc.send_recv(Packer.upload(at, len(content), content[at : at + MAX_BLK_LEN]))
+        ckcc.send_recv(library.Packer.upload(at, len(content), content[at : at + library.MAX_BLK_LEN]))
     digest = sha256(content).digest()
-    if ckcc.send_recv(Packer.sha256()) != digest:
+    if ckcc.send_recv(library.Packer.sha256()) != digest:
         raise RuntimeError("the device received another file than was sent")
     return len(content), digest

@@ -8,14 +8,9 @@ signs with the testnet app. So every operation first asks for the app, which tak
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hwilib.common import AddressType
-from hwilib.devices.ledger_bitcoin.client_base import Client
-from hwilib.devices.ledger_bitcoin.client_command import ByteStreamParser, ClientCommandCode
-from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
-from hwilib.psbt import PSBT
-
 from firmware_bridge.errors import Busy, DeviceFault, Locked, NotEnrolled, Unsupported, WrongApp, from_worker
 from firmware_bridge.hwi_client.base import apostrophes
+from firmware_bridge.hwi_client.ledger import library
 from firmware_bridge.hwi_client.ledger.link import (
     DENIED,
     INTERRUPTED,
@@ -61,7 +56,7 @@ _ANSWERS_OF_NO_APP: Final = {
 def read_app(link: LedgerLink) -> OpenApp:
     """:raises BridgeError: the device is locked, or still busy with another host's command."""
     try:
-        name, version, _flags = Client(link).get_version()
+        name, version, _flags = library.Client(link).get_version()
     except Exception as error:
         status = status_of(error)
         if status not in _ANSWERS_OF_NO_APP:
@@ -105,15 +100,15 @@ def account_path(network: Network) -> str:
     return f"m/84'/{network.kind.coin_type}'/0'"
 
 
-def wallet_of(policy: PolicyText) -> WalletPolicy:
+def wallet_of(policy: PolicyText) -> library.WalletPolicy:
     """The policy for the device, with its keys always in the order of the verification code.
 
     HWI makes one for each order of keys that it meets in a script. To the device each is another wallet.
     """
     keys = [ledger_key(key) for key in policy.keys]
     if not policy.is_vault:
-        return WalletPolicy("", _SINGLE_SIGNATURE, keys)
-    return MultisigWallet(policy.name, AddressType.WIT, policy.threshold, keys)
+        return library.WalletPolicy("", _SINGLE_SIGNATURE, keys)
+    return library.MultisigWallet(policy.name, library.AddressType.WIT, policy.threshold, keys)
 
 
 def proof_of(policy: PolicyText) -> bytes | None:
@@ -134,7 +129,7 @@ def ledger_key(expression: str) -> str:
     return apostrophes(origin) + bracket + xpub
 
 
-def to_version_2(psbt: PSBT) -> None:
+def to_version_2(psbt: library.PSBT) -> None:
     """Convert the PSBT to version 2 (BIP-370), which the app reads, and add every input's witness UTXO."""
     psbt.convert_to_v2()
     for item in psbt.inputs:
@@ -166,7 +161,7 @@ class Loading:
 
     def started(self, data: bytes) -> None:
         """`data`: the command's data (doc/bitcoin.md, SIGN_PSBT)."""
-        parser = ByteStreamParser(data)
+        parser = library.ByteStreamParser(data)
         parser.read_varint()
         parser.read_bytes(2 * _ROOT_BYTES)
         parser.read_varint()
@@ -179,10 +174,13 @@ class Loading:
 
     def requested(self, request: bytes) -> None:
         """A request of the app to its host, or a signature."""
-        if request[:1] == bytes([ClientCommandCode.YIELD]):
+        if request[:1] == bytes([library.ClientCommandCode.YIELD]):
             self._tell_signed()
-        elif request[: 1 + _ROOT_BYTES] == bytes([ClientCommandCode.GET_MERKLE_LEAF_PROOF]) + self._root:
-            parser = ByteStreamParser(request[1 + _ROOT_BYTES :])
+        elif (
+            request[: 1 + _ROOT_BYTES]
+            == bytes([library.ClientCommandCode.GET_MERKLE_LEAF_PROOF]) + self._root
+        ):
+            parser = library.ByteStreamParser(request[1 + _ROOT_BYTES :])
             parser.read_varint()
             self._reads(parser.read_varint())
 

@@ -9,18 +9,11 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from hwilib.devices.ledger_bitcoin.client import NewClient
-from hwilib.psbt import PSBT
-
 from firmware_bridge import operations
 from firmware_bridge.errors import BridgeError, DeviceFault, Locked, Uninitialised, Unsupported, WrongApp
-from firmware_bridge.hwi_client.base import (
-    OpenDevice,
-    apostrophes,
-    chain_of,
-    obstructed,
-    parse_psbt,
-)
+from firmware_bridge.hwi_client.base import OpenDevice, apostrophes, obstructed
+from firmware_bridge.hwi_client.hwi import chain_of, parse_psbt
+from firmware_bridge.hwi_client.ledger import library
 from firmware_bridge.hwi_client.ledger.app import (
     Loading,
     OpenApp,
@@ -52,6 +45,7 @@ _OBSTACLES: Final = frozenset({Locked.code, Uninitialised.code, WrongApp.code, U
 
 class LedgerDevice(OpenDevice):
     family = Family.LEDGER
+    _link: LedgerLink
 
     def __init__(self, link: LedgerLink, network: Network, caller: DriverHost, *, emulated: bool) -> None:
         self._link = link
@@ -71,9 +65,6 @@ class LedgerDevice(OpenDevice):
         """Stop. A question on the screen stays there; approving it signs nothing."""
         self._link.give_up()
 
-    def close(self) -> None:
-        self._link.close()
-
     def _ready(self) -> Any:
         """The client for the app that is open now: the person may have switched apps since the last
         operation.
@@ -84,7 +75,7 @@ class LedgerDevice(OpenDevice):
         now = read_app(self._link)
         require_network(now, self._network)
         if self._client is None or now != app:
-            self._client = NewClient(self._link, chain_of(self._network))
+            self._client = library.NewClient(self._link, chain_of(self._network))
         require_keys_of(self._client, now, self._network)
         self._app = now
         return self._client
@@ -212,7 +203,7 @@ def _knows(client: Any, policy: operations.PolicyText) -> bool:
     return True
 
 
-def _with_signatures(psbt: PSBT, signatures: Iterable[tuple[Any, ...]]) -> PSBT:
+def _with_signatures(psbt: library.PSBT, signatures: Iterable[tuple[Any, ...]]) -> library.PSBT:
     """Add the signatures where the device says. The bridge verifies them.
 
     HWI 3.2.0 gives (input, public key, signature), later ones (input, record of both).

@@ -14,22 +14,12 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
-
-from hwilib.devices.ledger_bitcoin.client_base import ApduException, TransportClient
-from hwilib.devices.ledger_bitcoin.command_builder import (
-    BitcoinCommandBuilder,
-    BitcoinInsType,
-    DefaultInsType,
-    FrameworkInsType,
-)
-from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces.comm import Comm
-from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces.hid_device import HID
-from hwilib.devices.ledger_bitcoin.ledgercomm.transport import Transport
+from typing import Final
 
 from firmware_bridge.errors import BridgeError, Cancelled, TimedOut, WrongApp, from_worker
 from firmware_bridge.faults import outcome
 from firmware_bridge.hwi_client.base import describe
+from firmware_bridge.hwi_client.ledger import library
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.presence.endpoints import host_and_port
 from firmware_bridge.protocol import receive_exactly
@@ -90,12 +80,13 @@ _ASKING_SECONDS: Final = 0.5
 _ANSWER_SECONDS: Final = 10.0
 # The longest answer to a short command (ISO 7816-4); the app has no others.
 _MAX_ANSWER: Final = 256
-_BITCOIN: Final = BitcoinCommandBuilder.CLA_BITCOIN
-_CONTINUE: Final = (BitcoinCommandBuilder.CLA_FRAMEWORK, FrameworkInsType.CONTINUE_INTERRUPTED)
+# Class and instruction (app-bitcoin-new, doc/bitcoin.md).
+_BITCOIN: Final = 0xE1
+_CONTINUE: Final = (0xF8, 0x01)
 # Commands that show nothing and change nothing. The first byte of an xpub's data says whether to show it.
-_VERSION: Final = (BitcoinCommandBuilder.CLA_DEFAULT, DefaultInsType.GET_VERSION)
-_FINGERPRINT: Final = (_BITCOIN, BitcoinInsType.GET_MASTER_FINGERPRINT)
-_XPUB: Final = (_BITCOIN, BitcoinInsType.GET_EXTENDED_PUBKEY)
+_VERSION: Final = (0xB0, 0x01)
+_FINGERPRINT: Final = (_BITCOIN, 0x05)
+_XPUB: Final = (_BITCOIN, 0x00)
 _SILENT: Final = b"\x00"
 _SILENCE: Final = "it stopped answering in the middle of its work; another program may have used it"
 
@@ -104,25 +95,20 @@ class GarbledAnswer(Exception):
     """The bytes received are not an answer to a command."""
 
 
-class Tcp(Comm):  # type: ignore[misc]  # HWI is untyped
+class Tcp:
     """An emulator's socket: four bytes of length, the data, and (in answers, not counted) two bytes of
     status.
     """
 
     def __init__(self, host: str, port: int) -> None:
-        self._address = (host, port)
-        self._socket: Any = None
-
-    def open(self) -> None:
-        self._socket = socket.create_connection(self._address, timeout=_CONNECT_SECONDS)
+        self._socket = socket.create_connection((host, port), timeout=_CONNECT_SECONDS)
         # A person may take minutes; the bridge keeps the deadline.
         self._socket.settimeout(None)
         # To notice a machine that has gone.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
-    def send(self, data: bytes) -> int:
+    def send(self, data: bytes) -> None:
         self._socket.sendall(len(data).to_bytes(4) + data)
-        return len(data)
 
     def wait(self, seconds: float) -> bool:
         """Whether an answer begins within these seconds."""
@@ -135,15 +121,11 @@ class Tcp(Comm):  # type: ignore[misc]  # HWI is untyped
         answer = receive_exactly(self._socket, size)
         return int.from_bytes(receive_exactly(self._socket, 2)), answer
 
-    def exchange(self, data: bytes) -> tuple[int, bytes]:
-        self.send(data)
-        return self.recv()
-
     def close(self) -> None:
         self._socket.close()
 
 
-class Usb(HID):  # type: ignore[misc]  # HWI is untyped
+class Usb(library.HID):  # type: ignore[misc]  # HWI is untyped
     """HWI's reports of 64 bytes, with a time limit for the first report of an answer."""
 
     _first = b""
@@ -182,7 +164,7 @@ class Watch:
     on_asking: Callable[[], None] = lambda: None
 
 
-class LedgerLink(TransportClient):  # type: ignore[misc]  # HWI is untyped
+class LedgerLink(library.TransportClient):  # type: ignore[misc]  # HWI is untyped
     """The transport of HWI's client."""
 
     def __init__(self, comm: Tcp | Usb) -> None:
@@ -208,7 +190,7 @@ class LedgerLink(TransportClient):  # type: ignore[misc]  # HWI is untyped
         if watch is not None and status == INTERRUPTED:
             watch.on_request(answer)
         if status != OK:
-            raise ApduException(status, answer)
+            raise library.ApduException(status, answer)
         return bytes(answer)
 
     @contextlib.contextmanager
@@ -262,11 +244,12 @@ class LedgerLink(TransportClient):  # type: ignore[misc]  # HWI is untyped
 
 
 def open_link(endpoint: Endpoint) -> LedgerLink:
-    tcp = endpoint.kind == "tcp"
-    comm = Tcp(*host_and_port(endpoint.place)) if tcp else Usb(hid_path=endpoint.place.encode())
-    comm.open()
-    return LedgerLink(comm)
+    if endpoint.kind == "tcp":
+        return LedgerLink(Tcp(*host_and_port(endpoint.place)))
+    device = Usb(hid_path=endpoint.place.encode())
+    device.open()
+    return LedgerLink(device)
 
 
 def _command(cla: int, ins: int, data: bytes = b"", p1: int = 0, p2: int = 0) -> bytes:
-    return bytes(Transport.apdu_header(cla, ins, p1, p2, None, len(data))) + bytes(data)
+    return bytes([cla, ins, p1, p2, len(data)]) + data

@@ -1,25 +1,17 @@
-"""Trezor through HWI. Only the person approves, and only `unlock` asks for a secret. Messages that the model
-is known to refuse are refused before anything is sent; so are transactions, by `firmware_bridge.limits`.
+"""Trezor through its maker's library. Only the person approves, and only `unlock` asks for a secret. Messages
+that the model is known to refuse are refused before anything is sent; so are transactions, by
+`firmware_bridge.limits`.
 """
 
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import Final
-
-from hwilib.devices.trezor import TrezorClient
-from hwilib.devices.trezorlib import btc, messages
-from hwilib.devices.trezorlib.transport import TransportException
-from hwilib.hwwclient import HardwareWalletClient
-from hwilib.key import ExtendedKey, parse_path
+from typing import Any, Final
 
 from firmware_bridge import operations
 from firmware_bridge.errors import BridgeError, Unsupported
-from firmware_bridge.hwi_client.base import (
-    OpenDevice,
-    chain_of,
-    parse_psbt,
-)
-from firmware_bridge.hwi_client.trezor.messages import address_request
+from firmware_bridge.hwi_client.base import OpenDevice
+from firmware_bridge.hwi_client.trezor.library import messages, parse_path
+from firmware_bridge.hwi_client.trezor.messages import PolicyMessages, coin_of
 from firmware_bridge.hwi_client.trezor.screen import (
     GREETING,
     MESSAGE_ON_ONE,
@@ -29,51 +21,28 @@ from firmware_bridge.hwi_client.trezor.screen import (
 from firmware_bridge.hwi_client.trezor.wire import TrezorConnection, transport_at
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.protocol import DriverHost, WorkerCall
-from multisig import Network
+from multisig import Fingerprint, Network, Psbt
 
 _ONE: Final = "1"
 _MODELS: Final[Mapping[str, str]] = {_ONE: "Trezor One", "T": "Trezor Model T"}
-_HARDENED_ZERO: Final = [0x80000000]
 _GREETING: Final = "Is this the device you mean?"
 # Of a Trezor One (legacy/v1.14.1): SignMessage.message in protob/messages-bitcoin.options ("bytes overflow").
 # Of later models no limit is known.
 _MAX_MESSAGE: Final = 1024
 
 
-class _Hwi(TrezorClient):  # type: ignore[misc]  # HWI is untyped
-    """HWI's client on our connection. HWI's constructor scans for devices, and presses YES on emulators."""
-
-    def __init__(self, connection: TrezorConnection, network: Network) -> None:
-        HardwareWalletClient.__init__(self, "", "", expert=False, chain=chain_of(network))
-        self.client = connection
-        self.simulator = False
-        self.type = "Trezor"
-        self.coin_name = "Bitcoin" if network is Network.MAINNET else "Testnet"
-
-    def _check_unlocked(self) -> None:
-        """Nothing to do: every operation here wakes the device itself.
-
-        HWI's check lets later models ask for PIN and passphrase in the middle of any operation.
-        """
-
-
 class TrezorDevice(OpenDevice):
     family = Family.TREZOR
 
     def __init__(self, connection: TrezorConnection, network: Network) -> None:
-        self._connection = connection
+        self._connection, self._link = connection, connection.transport
         self._network = network
-        self._hwi = _Hwi(connection, network)
 
     def begin(self, op: str) -> None:  # noqa: ARG002 - the same for each
         self._connection.start_over()
 
     def cancel(self) -> None:
         self._connection.request_cancel()
-
-    def close(self) -> None:
-        while self._connection.session_counter:
-            self._connection.close()
 
     def probe(self) -> operations.Probed:
         try:
@@ -107,61 +76,52 @@ class TrezorDevice(OpenDevice):
 
     def xpubs(self, request: operations.Xpubs) -> operations.Keys:
         fingerprint = self.fingerprint()
-        return operations.Keys(fingerprint, tuple(self._read_xpub(path) for path in request.paths))
+        return operations.Keys(fingerprint, tuple(self._public_node(path).xpub for path in request.paths))
 
     def sign(self, request: operations.Sign) -> str:
-        self._connection.wake()
-        tx = parse_psbt(request.psbt)
+        policy = self._messages(request.policy)
+        psbt = Psbt.parse(request.psbt)
         self._connection.ui.progress = SigningProgress(
-            len(tx.inputs),
-            request.payments,
-            once_each=self._is_one(),
+            len(psbt.inputs), request.payments, once_each=self._is_one()
         )
-        return str(self._hwi.sign_tx(tx).serialize())
+        return policy.sign(self._connection, psbt).to_base64()
+
+    def _messages(self, policy: operations.PolicyText) -> PolicyMessages:
+        return PolicyMessages(policy, self.fingerprint(), self._network)
 
     def sign_message(self, request: operations.SignMessage) -> str:
-        """Signs the text's bytes as they are: HWI normalises the text first (NFC), which may change it."""
+        """Signs the text's bytes as they are. The library's own function normalises a text (NFC)."""
         message = request.text.encode()
         self._connection.wake()
         one = self._is_one()
         if one and len(message) > _MAX_MESSAGE:
             most = f"this model signs messages of up to {_MAX_MESSAGE:,} bytes"
             raise Unsupported(detail=f"{most}, and this one has {len(message):,}")
-        path = parse_path(request.path)
         self._connection.ui.words = MESSAGE_ON_ONE if one else operations.CONFIRM_MESSAGE
-        answer = self._connection.call(
-            messages.SignMessage(
-                coin_name=self._hwi.coin_name,
-                address_n=path,
-                message=message,
-                script_type=messages.InputScriptType.SPENDADDRESS,
-            )
+        question = messages.SignMessage(
+            coin_name=coin_of(self._network), address_n=parse_path(request.path), message=message
         )
-        if not isinstance(answer, messages.MessageSignature):
-            raise TransportException("it did not answer with a signature")
+        answer = self._connection.call(question, expect=messages.MessageSignature)
         return b64encode(answer.signature).decode()
 
     def show_address(self, request: operations.ShowAddress) -> str:
         """Asks once, at the device's own path: HWI tries every cosigner's, and takes a refusal for a wrong
         path.
         """
-        fingerprint = self.fingerprint()
-        path, multisig = address_request(request, fingerprint, self._network)
-        address = btc.get_address(
-            self._connection,
-            self._hwi.coin_name,
-            path,
+        policy = self._messages(request.policy)
+        question = messages.GetAddress(
+            coin_name=coin_of(self._network),
             show_display=True,
-            multisig=multisig,
             script_type=messages.InputScriptType.SPENDWITNESS,
+            **policy.address(request.chain, request.index),
         )
-        return str(address)
+        return str(self._connection.call(question, expect=messages.Address).address)
 
     def identify(self) -> None:
         """A harmless question; a Trezor One shows it without our text."""
         self._connection.look()
         self._connection.ui.words = GREETING
-        self._connection.ping(_GREETING, button_protection=True)
+        self._connection.call(messages.Ping(message=_GREETING, button_protection=True))
 
     def unlock(self) -> operations.Unlocked:
         self._connection.begin_unlocking()
@@ -173,12 +133,13 @@ class TrezorDevice(OpenDevice):
         return (self._connection.features.model or _ONE) == _ONE
 
     def _read_fingerprint(self) -> str:
-        node = btc.get_public_node(self._connection, _HARDENED_ZERO, coin_name="Bitcoin")
-        return str(ExtendedKey.deserialize(node.xpub).parent_fingerprint.hex())
+        # A child knows its parent's; older firmware does not tell the root's.
+        node = self._public_node("m/0h").node
+        return Fingerprint(node.fingerprint.to_bytes(4)).hex
 
-    def _read_xpub(self, path: str) -> str:
-        node = btc.get_public_node(self._connection, parse_path(path), coin_name=self._hwi.coin_name)
-        return str(node.xpub)
+    def _public_node(self, path: str) -> Any:
+        question = messages.GetPublicKey(address_n=parse_path(path), coin_name=coin_of(self._network))
+        return self._connection.call(question, expect=messages.PublicKey)
 
 
 def open_device(
@@ -186,8 +147,12 @@ def open_device(
 ) -> TrezorDevice:
     session = None if request.session is None else bytes.fromhex(request.session)
     connection = TrezorConnection(transport_at(endpoint), TrezorUi(caller), session)
-    if request.recover:
-        connection.clear()
     # Open until the device is closed: one claim of the interface, one socket.
-    connection.open()
+    connection.transport.open()
+    try:
+        if request.recover:
+            connection.clear()
+    except BaseException:
+        connection.transport.close()
+        raise
     return TrezorDevice(connection, network)

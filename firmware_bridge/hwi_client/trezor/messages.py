@@ -1,85 +1,124 @@
-"""Trezor's messages: three corrections of HWI's messages, and the request for an address."""
+"""Addresses and transactions of a policy as Trezor's messages (messages-bitcoin.proto)."""
 
-import copy
-from collections.abc import Sequence
-from typing import Any, ClassVar, Final
-
-from hwilib.devices.trezorlib import messages, protobuf
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from firmware_bridge.hwi_client.base import cosigner_keys
-from firmware_bridge.operations import ShowAddress
-from multisig import ExtendedPublicKey, Network, OriginKey
-
-# MultisigPubkeysOrder.LEXICOGRAPHIC of messages-bitcoin.proto, which HWI's older copy lacks. Without it,
-# firmware from T1 1.13.0 and core 2.8.7 shows change as a payment, because the order of keys is part of the
-# wallet.
-_PUBKEYS_ORDER_FIELD: Final = 6
-_LEXICOGRAPHIC: Final = 1
-
-# A push of up to 75 bytes has a one-byte header. HWI removes two bytes of any OP_RETURN script, whatever its
-# push.
-_MAX_SHORT_PUSH: Final = 75
+from firmware_bridge.hwi_client.trezor.library import btc, messages
+from firmware_bridge.operations import PolicyText
+from multisig import ExtendedPublicKey, KeyOrigin, Network, Psbt, Transaction, encode_address, parse_op_return
+from multisig.psbt import PsbtOutput
+from multisig.transaction import SIGHASH_ALL, TxIn
 
 
-class SortedMultisig(messages.MultisigRedeemScriptType):  # type: ignore[misc]  # HWI is untyped
-    """HWI's message with the missing field. HWI's own class is not changed."""
-
-    FIELDS: ClassVar = {
-        **messages.MultisigRedeemScriptType.FIELDS,
-        _PUBKEYS_ORDER_FIELD: protobuf.Field("pubkeys_order", "uint32"),
-    }
-    pubkeys_order = _LEXICOGRAPHIC
+def coin_of(network: Network) -> str:
+    return "Bitcoin" if network is Network.MAINNET else "Testnet"
 
 
-def mend(message: Any) -> Any:
-    """Correct a piece of the transaction to sign; other messages are returned unchanged."""
-    if isinstance(message, messages.TxAck):
-        if message.tx.version is not None:
-            # A previous transaction may have any version: HWI reads it as signed, the firmware as unsigned.
-            message.tx.version &= 0xFFFF_FFFF
-        message.tx.inputs = [mend_multisig(item) for item in message.tx.inputs]
-        message.tx.outputs = [mend_op_return(mend_multisig(item)) for item in message.tx.outputs]
-    return message
+class PolicyMessages:
+    """A policy for the device with this fingerprint.
 
-
-def mend_multisig(item: Any) -> Any:
-    if item.multisig is None:
-        return item
-    # A copy: HWI sends the same object again when the device asks again.
-    mended = copy.copy(item)
-    mended.multisig = copy.copy(item.multisig)
-    mended.multisig.__class__ = SortedMultisig
-    return mended
-
-
-def mend_op_return(output: Any) -> Any:
-    """HWI's data of a longer push starts with the length byte; the device would sign another transaction."""
-    data = output.op_return_data
-    if data is None or len(data) <= _MAX_SHORT_PUSH:
-        return output
-    if data[0] != len(data) - 1:
-        raise ValueError("an OP_RETURN output holds more than one push")
-    mended = copy.copy(output)
-    mended.op_return_data = data[1:]
-    return mended
-
-
-def address_request(request: ShowAddress, fingerprint: str, network: Network) -> tuple[list[int], Any]:
-    """Path and quorum.
-
-    :raises BridgeError: the device with this fingerprint has no key in the policy.
+    :raises BridgeError: the device has no key in it.
     """
-    policy, chain, index = request.policy, request.chain, request.index
-    keys, own = cosigner_keys(policy, fingerprint, network)
-    multisig = _multisig(policy.threshold, keys, chain, index) if policy.is_vault else None
-    return [*own.origin.path, chain, index], multisig
+
+    def __init__(self, policy: PolicyText, fingerprint: str, network: Network) -> None:
+        self._policy = policy
+        self._keys, self._own = cosigner_keys(policy, fingerprint, network)
+        # A Trezor has one test network, whose addresses begin with tb1.
+        self._network = network if network is Network.MAINNET else Network.TESTNET4
+
+    def address(self, chain: int, index: int) -> dict[str, Any]:
+        """The fields of a message that say which address of the policy it is about."""
+        multisig = self._multisig(chain, index) if self._policy.is_vault else None
+        return {"address_n": [*self._own.origin.path, chain, index], "multisig": multisig}
+
+    def _multisig(self, chain: int, index: int) -> Any:
+        # Firmware from T1 1.13.0 and core 2.8.7 shows change as a payment without the order, which is part of
+        # the wallet. Older firmware does not know it, so that the keys are sorted here, too.
+        def place(xpub: ExtendedPublicKey) -> bytes:
+            return xpub.derive_public_key(chain, index)
+
+        ordered = sorted((key.xpub for key in self._keys), key=place)
+        return messages.MultisigRedeemScriptType(
+            m=self._policy.threshold,
+            pubkeys=[messages.HDNodePathType(node=_node(xpub), address_n=[chain, index]) for xpub in ordered],
+            signatures=[b""] * len(ordered),
+            pubkeys_order=messages.MultisigPubkeysOrder.LEXICOGRAPHIC,
+        )
+
+    def sign(self, connection: Any, psbt: Psbt) -> Psbt:
+        """The PSBT with a signature of the device in each input. All are the policy's, with their previous
+        transactions.
+        """
+        previous = {
+            bytes.fromhex(item.non_witness_utxo.txid): _previous(item.non_witness_utxo)
+            for item in psbt.inputs
+            if item.non_witness_utxo is not None
+        }
+        places = [_place(item.derivations) for item in psbt.inputs]
+        inputs = [
+            messages.TxInputType(
+                **_spent(item),
+                **self.address(*place),
+                amount=previous[bytes.fromhex(item.outpoint.txid)].bin_outputs[item.outpoint.vout].amount,
+                script_type=messages.InputScriptType.SPENDWITNESS,
+            )
+            for item, place in zip(psbt.tx.inputs, places, strict=True)
+        ]
+        signatures, _nothing = btc.sign_tx(
+            connection,
+            coin_of(self._network),
+            inputs,
+            [self._output(item) for item in psbt.outputs],
+            prev_txes=previous,
+            version=psbt.tx.version,
+            lock_time=psbt.tx.locktime,
+            serialize=False,
+        )
+        keys = [self._own.xpub.derive_public_key(*place) for place in places]
+        signed = (
+            replace(item, partial_signatures={key: made + bytes([SIGHASH_ALL]), **item.partial_signatures})
+            for item, key, made in zip(psbt.inputs, keys, signatures, strict=True)
+        )
+        return replace(psbt, inputs=tuple(signed))
+
+    def _output(self, item: PsbtOutput) -> Any:
+        kinds, data = messages.OutputScriptType, parse_op_return(item.script_pubkey)
+        if item.derivations:
+            fields = {"script_type": kinds.PAYTOWITNESS, **self.address(*_place(item.derivations))}
+        elif data is not None:
+            fields = {"script_type": kinds.PAYTOOPRETURN, "op_return_data": data}
+        else:
+            fields = {"address": encode_address(item.script_pubkey, self._network)}
+        return messages.TxOutputType(amount=item.amount, **fields)
 
 
-def _multisig(threshold: int, keys: Sequence[OriginKey], chain: int, index: int) -> Any:
-    # Sorted as in the script too: older firmware does not know the field.
-    ordered = sorted((key.xpub for key in keys), key=lambda xpub: xpub.derive_public_key(chain, index))
-    cosigners = [messages.HDNodePathType(node=_node(xpub), address_n=[chain, index]) for xpub in ordered]
-    return SortedMultisig(m=threshold, pubkeys=cosigners, signatures=[b""] * len(cosigners))
+def _place(derivations: Mapping[bytes, KeyOrigin]) -> tuple[int, int]:
+    """Chain and index, which all keys of a script share."""
+    *_account, chain, index = next(iter(derivations.values())).path
+    return chain, index
+
+
+def _previous(tx: Transaction) -> Any:
+    return messages.TransactionType(
+        version=tx.version,
+        lock_time=tx.locktime,
+        inputs=[messages.TxInputType(**_spent(item), script_sig=item.script_sig) for item in tx.inputs],
+        bin_outputs=[
+            messages.TxOutputBinType(amount=item.amount, script_pubkey=item.script_pubkey)
+            for item in tx.outputs
+        ],
+    )
+
+
+def _spent(item: TxIn) -> dict[str, Any]:
+    outpoint = item.outpoint
+    return {
+        "prev_hash": bytes.fromhex(outpoint.txid),
+        "prev_index": outpoint.vout,
+        "sequence": item.sequence,
+    }
 
 
 def _node(xpub: ExtendedPublicKey) -> Any:

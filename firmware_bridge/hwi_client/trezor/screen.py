@@ -5,10 +5,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from hwilib.devices.trezorlib import messages
-from hwilib.devices.trezorlib.client import PASSPHRASE_ON_DEVICE
-
 from firmware_bridge.errors import Locked, NeedsPassphrase
+from firmware_bridge.hwi_client.trezor.library import messages
 from firmware_bridge.operations import CONFIRM_ADDRESS
 from firmware_bridge.protocol import DriverHost, Question
 
@@ -39,7 +37,10 @@ HIDDEN_WALLET: Final = (
 )
 GREETING: Final = ("identify", 'The device asks whether to "answer to ping"; either button ends it')
 
-ENTRIES: Final = (messages.ButtonRequestType.PinEntry, messages.ButtonRequestType.PassphraseEntry)
+ENTRIES: Final = (
+    messages.ButtonRequestType.PinEntry,
+    messages.ButtonRequestType.PassphraseEntry,
+)
 """Button requests for a secret on the device's own screen."""
 
 
@@ -95,7 +96,7 @@ class SigningProgress:
 
 
 class TrezorUi:
-    """trezorlib's user interface: reports to the caller, and asks for secrets only within `person`."""
+    """What the driver says and asks: reports to the caller, and asks for secrets only within `person`."""
 
     def __init__(self, caller: DriverHost) -> None:
         self._caller = caller
@@ -149,7 +150,7 @@ class TrezorUi:
             pin = code == messages.ButtonRequestType.PinEntry
             raise Locked(detail=ASKS_PIN) if pin else NeedsPassphrase(detail=ASKS_PASSPHRASE)
 
-    def get_pin(self, _code: object = None) -> str:
+    def get_pin(self) -> str:
         """The positions of the PIN's digits, as the person types them.
 
         :raises Locked: no answer, or other characters than 1 to 9.
@@ -161,13 +162,16 @@ class TrezorUi:
             raise Locked(detail="a PIN is entered as the places of its digits, 1 to 9")
         return places
 
-    def get_passphrase(self, available_on_device: bool) -> object:
-        """:raises NeedsPassphrase: no answer, or too long."""
+    def get_passphrase(self, available_on_device: bool) -> str | None:
+        """None if the person enters it on the device.
+
+        :raises NeedsPassphrase: no answer, or too long.
+        """
         passphrase = self._ask(Question.PASSPHRASE)
         if passphrase is not None:
             return _normal(passphrase)
         if self.asking and available_on_device:
-            return PASSPHRASE_ON_DEVICE
+            return None
         raise NeedsPassphrase(detail=ASKS_PASSPHRASE)
 
     def _ask(self, question: Question) -> str | None:

@@ -1,51 +1,41 @@
-"""The connection to a Trezor: UDP, WebUSB, or HID (old firmware of the Trezor One), and trezorlib's client
-with a cancel, a kept session, and no question unless `unlock` asks for it.
+"""The connection to a Trezor: UDP, WebUSB, or HID (old firmware of the Trezor One), and a conversation with a
+cancel, a kept session, and no question unless `unlock` asks for it.
 """
 
 import threading
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
-
-import hid
-from hwilib.devices.trezorlib import messages, models
-from hwilib.devices.trezorlib.client import PASSPHRASE_ON_DEVICE
-from hwilib.devices.trezorlib.client import TrezorClient as Wire
-from hwilib.devices.trezorlib.exceptions import TrezorFailure
-from hwilib.devices.trezorlib.transport import DEV_TREZOR1, TransportException
-from hwilib.devices.trezorlib.transport.hid import HidTransport
-from hwilib.devices.trezorlib.transport.udp import UdpTransport
-from hwilib.devices.trezorlib.transport.webusb import WebUsbTransport
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final, Self
 
 from firmware_bridge.errors import Locked, NeedsPassphrase, Uninitialised, Unsupported
-from firmware_bridge.hwi_client.trezor.messages import mend
+from firmware_bridge.hwi_client.trezor.library import (
+    DEFAULT_MAPPING,
+    HidTransport,
+    MessageType,
+    TransportException,
+    TrezorFailure,
+    UdpTransport,
+    WebUsbTransport,
+    messages,
+    models,
+    read,
+    write,
+)
 from firmware_bridge.hwi_client.trezor.screen import ASKS_PASSPHRASE, ASKS_PIN, HIDDEN_WALLET, TrezorUi
 from firmware_bridge.model import Endpoint
 
 # Messages that may still arrive when a cut-off operation is cleared.
 _MAX_STALE_MESSAGES: Final = 16
-# FailureType.InvalidProtocol of messages-common.proto, newer than HWI's copy.
-_INVALID_PROTOCOL: Final = 17
 _WRONG_PIN: Final = (messages.FailureType.PinInvalid, messages.FailureType.PinExpected)
-T = TypeVar("T")
+_CHUNK: Final = 64
 
 
-CHUNK = 64
+class UdpPort(UdpTransport):  # type: ignore[misc]  # the library counts as untyped
+    """The library's transport waits for ever. This one notices that the emulator has gone."""
 
-
-class UdpPort(UdpTransport):  # type: ignore[misc]  # HWI is untyped
-    """HWI's transport waits for ever. This one notices within a second that the emulator has gone."""
-
-    def open(self) -> None:
-        super().open()
-        self.socket.settimeout(1.0)
-
-    def write_chunk(self, chunk: bytes) -> None:
-        self.socket.sendall(chunk)
-
-    def read_chunk(self) -> bytearray:
+    def read_chunk(self, *, timeout: float | None = None) -> bytes:  # noqa: ARG002 - the bridge keeps the deadline
         while True:
             try:
-                chunk = self.socket.recv(CHUNK)
+                chunk = bytes(self.socket.recv(_CHUNK))
             except TimeoutError:
                 # Sent from the connection's own socket, so that the device goes on answering there. A closed
                 # port raises ConnectionRefusedError.
@@ -53,47 +43,57 @@ class UdpPort(UdpTransport):  # type: ignore[misc]  # HWI is untyped
                 continue
             if chunk == b"PONGPONG":
                 continue
-            if len(chunk) != CHUNK:
+            if len(chunk) != _CHUNK:
                 raise TransportException(f"Unexpected chunk size: {len(chunk)}")
-            return bytearray(chunk)
+            return chunk
 
 
 def transport_at(endpoint: Endpoint) -> Any:
     """:raises TransportException: no device at this endpoint."""
     if endpoint.kind == "udp":
         return UdpPort(endpoint.place)
-    if endpoint.kind == "webusb":
-        found = [dev for dev in WebUsbTransport.enumerate() if dev.get_path() == endpoint.address]
-    else:
-        devices = hid.enumerate(*DEV_TREZOR1)
-        found = [HidTransport(dev) for dev in devices if dev["path"] == endpoint.place.encode()]
-    if not found:
-        raise TransportException(f"no device at {endpoint.address}")
-    return found[0]
+    kind = WebUsbTransport if endpoint.kind == "webusb" else HidTransport
+    return kind.find_by_path(endpoint.address)
 
 
-class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
-    """`session`: the one in which the passphrase was given, or None."""
+class TrezorConnection:
+    """What the library's functions take for a session. `session`: the one in which the passphrase was given,
+    or None.
+    """
 
     def __init__(self, transport: Any, screen: TrezorUi, session: bytes | None = None) -> None:
-        super().__init__(transport, ui=screen, session_id=session, _init_device=False)
+        self.transport = transport
+        self.ui = screen
         self.features: Any = None
         self.wallet = session
         """The session of the wallet that `unlock` opened."""
+        self._session = session
         self._gate = threading.Lock()
         self._button_pending = False
         self._give_up = False
+
+    def __enter__(self) -> Self:
+        """The library opens a session for each of its functions; this one is open until it is closed."""
+        return self
+
+    def __exit__(self, *_error: object) -> None: ...
 
     def look(self) -> Any:
         """The device's features. A locked device tells them too; later models answer nothing else before.
 
         :raises BridgeError: the device cannot be used, and why.
         """
-        features = self.refresh_features()
+        features = self._features_after(messages.GetFeatures())
+        model = models.detect(features)
+        version = (features.major_version, features.minor_version, features.patch_version)
+        if model.is_unknown or features.vendor not in model.vendors:
+            raise Unsupported(detail="This program does not know this Trezor model.")
         if features.bootloader_mode:
             raise Unsupported(
                 detail="The device is in its bootloader: connect it again without pressing a button."
             )
+        if version < model.minimum_version:
+            raise Unsupported(detail="Its firmware is out of date.")
         if not features.initialized:
             raise Uninitialised
         return features
@@ -110,7 +110,7 @@ class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
         if features.passphrase_protection:
             self._resume()
         else:
-            self.init_device()
+            self.initialize(self._session)
 
     def begin_unlocking(self) -> None:
         """Choose the session to unlock: a locked device may still remember a passphrase.
@@ -119,22 +119,32 @@ class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
         """
         features = self.look()
         if is_locked(features):
-            self.init_device(session_id=self.wallet)
+            self.initialize(self.wallet or self._session)
         else:
-            self.init_device(new_session=bool(features.passphrase_protection))
+            self.initialize(None if features.passphrase_protection else self._session)
 
     def keep_session(self) -> str | None:
         """The session to open the device with from now on; None without a passphrase."""
-        self.wallet = self.session_id if self.refresh_features().passphrase_protection else None
+        self.wallet = self._session if self.look().passphrase_protection else None
         return None if self.wallet is None else self.wallet.hex()
 
     def _resume(self) -> None:
         if self.wallet is None:
             raise NeedsPassphrase(detail=ASKS_PASSPHRASE)
         # The device replaces an unknown session by a new one, which would be another wallet.
-        if self.init_device(session_id=self.wallet) != self.wallet:
+        if self.initialize(self.wallet) != self.wallet:
             self.wallet = None
             raise NeedsPassphrase(detail="the device has forgotten the passphrase")
+
+    def initialize(self, session: bytes | None) -> bytes | None:
+        """The session that the device goes on with: this one, or a new one."""
+        reported: bytes | None = self._features_after(messages.Initialize(session_id=session)).session_id
+        return reported
+
+    def _features_after(self, question: MessageType) -> Any:
+        self.features = self.call(question, expect=messages.Features)
+        self._session = self.features.session_id or self._session
+        return self.features
 
     def start_over(self) -> None:
         """Reset the progress, and a cancel that came too late for the operation before."""
@@ -150,55 +160,53 @@ class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
         """
         with self._gate:
             if self._button_pending and not self._give_up:
-                self.cancel()
+                self._write(messages.Cancel())
             self._give_up = True
 
-    def call(self, msg: Any, check_fw: bool = True) -> Any:
-        answer = super().call(mend(msg), check_fw)
+    def call(self, msg: MessageType, *, expect: type[MessageType] = MessageType) -> Any:
+        """The answer, after whatever the device asks on the way.
+
+        :raises TrezorFailure: the device reports a failure.
+        """
+        answer = self._exchange(msg)
+        while (callback := self._callbacks.get(type(answer))) is not None:
+            answer = callback(self, answer)
+        if isinstance(answer, messages.Failure):
+            if answer.code == messages.FailureType.InvalidProtocol:
+                raise Unsupported(detail="This program does not speak the protocol of this Trezor (THP).")
+            raise TrezorFailure(answer)
         if isinstance(answer, messages.TxRequest):
             self.ui.follow(answer)
-        return answer
+        return expect.ensure_isinstance(answer)
 
-    def refresh_features(self) -> Any:
-        """As trezorlib's, but reports a failure that the device returns."""
-        answer = self.call_raw(messages.GetFeatures())
-        if isinstance(answer, messages.Failure):
-            if answer.code == _INVALID_PROTOCOL:
-                raise Unsupported(detail="HWI cannot speak the protocol of this Trezor (THP).")
-            raise TrezorFailure(answer)
-        if not isinstance(answer, messages.Features):
-            raise TransportException("it did not answer with its features")
-        self._refresh_features(answer)
-        return answer
+    def _exchange(self, msg: MessageType) -> Any:
+        self._write(msg)
+        return self._read()
 
-    def _refresh_features(self, features: Any) -> None:
-        self.features = features
-        if models.by_name(features.model or "1") is None:
-            raise Unsupported(detail="HWI does not know this Trezor model.")
-        super()._refresh_features(features)
+    def _write(self, msg: MessageType) -> None:
+        write(self.transport, *DEFAULT_MAPPING.encode(msg))
 
-    def _raw_write(self, msg: Any) -> None:
-        # Not trezorlib's, which logs PIN and passphrase.
-        self.transport.write(*self.mapping.encode(msg))
+    def _read(self) -> Any:
+        return DEFAULT_MAPPING.decode(*read(self.transport))
 
     def _callback_button(self, msg: Any) -> Any:
         self._or_cancel(lambda: self.ui.refuse_entry(msg.code))
-        self._raw_write(messages.ButtonAck())
+        self._write(messages.ButtonAck())
         self.ui.button_request(msg)
         with self._gate:
             self._button_pending = True
             if self._give_up:
-                self.cancel()
+                self._write(messages.Cancel())
         try:
-            return self._raw_read()
+            return self._read()
         finally:
             with self._gate:
                 self._button_pending = False
 
-    def _callback_pin(self, msg: Any) -> Any:
-        places = self._or_cancel(lambda: self.ui.get_pin(msg.type))
+    def _callback_pin(self, _msg: Any) -> Any:
+        places = self._or_cancel(self.ui.get_pin)
         self.ui.tell_check()
-        answer = self.call_raw(messages.PinMatrixAck(pin=places))
+        answer = self._exchange(messages.PinMatrixAck(pin=places))
         if isinstance(answer, messages.Failure) and answer.code in _WRONG_PIN:
             raise Locked(detail="the PIN was wrong")
         return answer
@@ -206,34 +214,36 @@ class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
     def _callback_passphrase(self, _msg: Any) -> Any:
         on_device = messages.Capability.PassphraseEntry in self.features.capabilities
         passphrase = self._or_cancel(lambda: self.ui.get_passphrase(on_device))
-        if passphrase is PASSPHRASE_ON_DEVICE:
-            return self.call_raw(messages.PassphraseAck(on_device=True))
+        if passphrase is None:
+            return self._exchange(messages.PassphraseAck(on_device=True))
         if passphrase:
             self.ui.words = HIDDEN_WALLET
-        return self.call_raw(messages.PassphraseAck(passphrase=passphrase, on_device=False))
+        return self._exchange(messages.PassphraseAck(passphrase=passphrase, on_device=False))
 
-    def _or_cancel(self, answer: Callable[[], T]) -> T:
+    def _or_cancel(self, answer: Callable[[], Any]) -> Any:
         """The answer; without one, send Cancel, so that the device does not wait for it."""
         try:
             return answer()
         except BaseException:
-            self.call_raw(messages.Cancel())
+            self._exchange(messages.Cancel())
             raise
 
     def clear(self) -> None:
         """End what a killed worker left open: send Cancel and Initialize, and drop all messages before the
         answer.
         """
-        self.open()
-        try:
-            self._raw_write(messages.Cancel())
-            self._raw_write(messages.Initialize(session_id=self.wallet))
-            for _ in range(_MAX_STALE_MESSAGES):
-                if isinstance(self._raw_read(), messages.Features):
-                    return
-            raise TransportException("the device does not become idle")
-        finally:
-            self.close()
+        self._write(messages.Cancel())
+        self._write(messages.Initialize(session_id=self.wallet))
+        for _ in range(_MAX_STALE_MESSAGES):
+            if isinstance(self._read(), messages.Features):
+                return
+        raise TransportException("the device does not become idle")
+
+    _callbacks: ClassVar[Mapping[type, Callable[..., Any]]] = {
+        messages.ButtonRequest: _callback_button,
+        messages.PinMatrixRequest: _callback_pin,
+        messages.PassphraseRequest: _callback_passphrase,
+    }
 
 
 def is_locked(features: Any) -> bool:

@@ -132,41 +132,30 @@ def _burn(context: CallContext) -> None:
     context.token.set(Cell.SUPPLY, context.token.number(Cell.SUPPLY) - context.amount)
 
 
-def _pause(context: CallContext) -> None:
-    context.require(not context.token.number(Cell.PAUSED), TokenFailure.PAUSED)
-    context.token.set(Cell.PAUSED, 1)
+def _switch(cell: Cell, value: int, already: TokenFailure) -> Callable[[CallContext], None]:
+    """The rule of a call that sets a cell of the whole token to 0 or 1, which it must not be already."""
+
+    def rule(context: CallContext) -> None:
+        context.require(context.token.number(cell) != value, already)
+        context.token.set(cell, value)
+
+    return rule
 
 
-def _unpause(context: CallContext) -> None:
-    context.require(bool(context.token.number(Cell.PAUSED)), TokenFailure.NOT_PAUSED)
-    context.token.set(Cell.PAUSED, 0)
+def _list(value: int, already: TokenFailure) -> Callable[[CallContext], None]:
+    """The rule of a call that lists an address (1), or takes it from the list (0)."""
+
+    def rule(context: CallContext) -> None:
+        context.require(context.address != context.owner, TokenFailure.OWNER_IS_LISTED)
+        context.require(context.token.number(Cell.LISTED, context.address) != value, already)
+        context.token.set(Cell.LISTED, value, context.address)
+
+    return rule
 
 
 def _transfer_ownership(context: CallContext) -> None:
     context.require(context.address != context.owner, TokenFailure.ALREADY_THE_OWNER)
     context.token.set(Cell.OWNER, context.address)
-
-
-def _enable_whitelist(context: CallContext) -> None:
-    context.require(not context.token.number(Cell.WHITELIST), TokenFailure.WHITELIST_ALREADY_ON)
-    context.token.set(Cell.WHITELIST, 1)
-
-
-def _disable_whitelist(context: CallContext) -> None:
-    context.require(bool(context.token.number(Cell.WHITELIST)), TokenFailure.WHITELIST_ALREADY_OFF)
-    context.token.set(Cell.WHITELIST, 0)
-
-
-def _add_to_whitelist(context: CallContext) -> None:
-    context.require(context.address != context.owner, TokenFailure.OWNER_IS_LISTED)
-    context.require(not context.token.number(Cell.LISTED, context.address), TokenFailure.ALREADY_LISTED)
-    context.token.set(Cell.LISTED, 1, context.address)
-
-
-def _remove_from_whitelist(context: CallContext) -> None:
-    context.require(context.address != context.owner, TokenFailure.OWNER_IS_LISTED)
-    context.require(bool(context.token.number(Cell.LISTED, context.address)), TokenFailure.NOT_LISTED)
-    context.token.set(Cell.LISTED, 0, context.address)
 
 
 # Any holder may transfer; every other function is the owner's.
@@ -177,11 +166,11 @@ RULES: Mapping[Function, Callable[[CallContext], None]] = {
     Function.TRANSFER: _transfer,
     Function.MINT: _mint,
     Function.BURN: _burn,
-    Function.PAUSE: _pause,
-    Function.UNPAUSE: _unpause,
+    Function.PAUSE: _switch(Cell.PAUSED, 1, TokenFailure.PAUSED),
+    Function.UNPAUSE: _switch(Cell.PAUSED, 0, TokenFailure.NOT_PAUSED),
     Function.TRANSFER_OWNERSHIP: _transfer_ownership,
-    Function.ENABLE_WHITELIST: _enable_whitelist,
-    Function.DISABLE_WHITELIST: _disable_whitelist,
-    Function.ADD_TO_WHITELIST: _add_to_whitelist,
-    Function.REMOVE_FROM_WHITELIST: _remove_from_whitelist,
+    Function.ENABLE_WHITELIST: _switch(Cell.WHITELIST, 1, TokenFailure.WHITELIST_ALREADY_ON),
+    Function.DISABLE_WHITELIST: _switch(Cell.WHITELIST, 0, TokenFailure.WHITELIST_ALREADY_OFF),
+    Function.ADD_TO_WHITELIST: _list(1, TokenFailure.ALREADY_LISTED),
+    Function.REMOVE_FROM_WHITELIST: _list(0, TokenFailure.NOT_LISTED),
 }

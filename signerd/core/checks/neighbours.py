@@ -34,7 +34,7 @@ def conflicting(case: InspectedCase) -> Verdict:
         if not left.rivals and all(_is_same(case, n) for n in others):
             what = "is the same transaction once more: it can confirm only once, and pays nothing more"
         return hold(
-            f"This one ({case.snapshot.psbt_id}) {what}. {_listed(case, others, left.rivals)}",
+            f"It {what}. {_listed(case, others, left.rivals)}",
             proposals=_names(others, left.rivals),
         )
     if left.rivals and not cancels:
@@ -71,9 +71,8 @@ def paid_twice(case: InspectedCase) -> Verdict:
     if same:
         again = case.outgoing & frozenset().union(*(n.payments for n in same))
         return hold(
-            f"This one ({case.snapshot.psbt_id}) pays {_payments(case, again)} again, from other coins: "
-            "nothing stops both from confirming. Sign it only if that is to be paid once more. "
-            f"{_listed(case, same, more)}",
+            f"It pays {_payments(case, again)} again, from other coins: both can confirm. Sign it only if "
+            f"that is to be paid once more. {_listed(case, same, more)}",
             proposals=_names(same, more),
         )
     if more:
@@ -145,7 +144,8 @@ def _one(case: InspectedCase, other: Neighbour) -> str:
     """With its proven payments, or else those that are paid here too."""
     figures = case.figures_of(other) if case.shares_coins(other) else None
     paid = other.payments & case.outgoing if figures is None else figures.payments
-    return f"{_how(other)} {other.psbt_id}{f', which pays {_payments(case, paid)}' if paid else ''}"
+    pays = "the same" if paid == case.outgoing else _payments(case, paid)
+    return f"{_how(other)} {other.psbt_id}{f', which pays {pays}' if paid else ''}"
 
 
 def _how(other: Neighbour) -> str:

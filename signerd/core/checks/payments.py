@@ -5,10 +5,12 @@ change (S29).
 from collections import Counter
 from collections.abc import Sequence
 
+from custody.common.recipients import alike_words
 from custody.common.text import amount, count, said
 from multisig import RECEIVE, MultisigError, ProvenChange, Sats, Vault, decode_address
 from signerd.core.addresses import receive_scripts
 from signerd.core.checks.case import NO_FEE, InspectedCase, Verdict, allow, hold, refuse, warn
+from signerd.core.families import payee
 from signerd.core.places import GAP, NEW_POLICY, is_near, last_below, policy_code, with_coins
 from signerd.core.text import as_argument, place_words
 
@@ -218,6 +220,23 @@ def into_pinned(case: InspectedCase) -> Verdict:
         "sign for it, compare the address with two of those who do.",
         replaced_by=claim.replaced_by,
         total_sats=int(total),
+    )
+
+
+def look_alike(case: InspectedCase) -> Verdict:
+    """S37: a payee has the ends of an address that this machine signed a payment to, pinned as a vault's
+    first, or has a name for, and is another one.
+    """
+    network, resembled = case.context.network, case.context.resembled
+    paid = (payee(payment.script_pubkey, network) for payment in case.inspection.payments)
+    alike = [address for address in paid if address in resembled]
+    if not alike:
+        return allow("No payee only resembles an address that was paid, pinned or named here before.")
+    known, more = resembled[alike[0]], len(set(alike)) - 1
+    return hold(
+        alike_words(alike[0], known) + (f" So it is with {more} more of its payees." if more else ""),
+        address=alike[0],
+        resembles=known,
     )
 
 

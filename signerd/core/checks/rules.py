@@ -6,8 +6,7 @@ from custody.common.text import amount
 from signerd.core.checks.case import Figure, InspectedCase, Verdict, allow, hold, refuse
 from signerd.core.checks.tokens import gaining
 from signerd.core.families import payee
-from signerd.core.rules.spending import NO_QUORUM, Spent, worst_case
-from signerd.core.rules.values import Action, Rule, RuleKind
+from signerd.core.rules.values import NO_QUORUM, Action, Rule, RuleKind, Spent, worst_case
 
 # Whether the condition is met, the sentence for it, and the figures.
 Found = tuple[bool, str, Mapping[str, Figure]]

@@ -1,12 +1,13 @@
 """Rules: a condition and an action, refuse or ask; and their sentences."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final, Self
 
 from custody.common.text import amount
-from multisig import Network, Sats, encode_address
+from multisig import Network, OutPoint, Sats, encode_address
 
 # A rolling window, so that the limit cannot be spent twice around midnight.
 DAY: Final = timedelta(days=1)
@@ -121,3 +122,37 @@ def rule_words(rule: Rule, network: Network) -> str:
         RuleKind.ALWAYS: "every payment",
     }[rule.condition.kind]
     return f"{rule.action}: {what}, {whose}"
+
+
+# The quorum of a spend from the person's own profile.
+NO_QUORUM = ""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """A proposal that this machine signed or exported, or whose device is being asked now.
+
+    ``quorum``: the verification code of the vault that it spends from; None where that could not be read.
+    ``amount``: its payments in satoshis, without change.
+    """
+
+    psbt_id: str
+    quorum: str | None
+    amount: int
+    outpoints: frozenset[OutPoint] = frozenset()
+
+
+def worst_case(spent: Iterable[Spent]) -> int:
+    """What counts as spent: an upper bound of what can confirm together, and at most the sum of all. The
+    platform's claim that one has confirmed frees no limit (ADR 12).
+
+    Spends of the same coin, as a fee bump and what it replaces, exclude each other: the largest of such a
+    group counts. Overlapping groups can be formed in different ways; each gives an upper bound.
+    """
+    left, total = list(spent), 0
+    while left:
+        rivals = ([item for item in left if outpoint in item.outpoints] for outpoint in left[0].outpoints)
+        group = max(rivals, key=len, default=left[:1])
+        total += max(item.amount for item in group)
+        left = [item for item in left if item not in group]
+    return total

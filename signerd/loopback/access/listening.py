@@ -189,17 +189,9 @@ def _second(port: int) -> socket.socket | None:
 
 
 def _bound(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
+    # With SO_REUSEADDR: a restarted daemon gets its port back despite old connections in TIME_WAIT.
+    made = socket.create_server((host, port), family=family, backlog=BACKLOG)
     # asyncio sets TCP_NODELAY only where the protocol is given; without it each answer takes 40 ms.
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        # A restarted daemon gets its port back despite old connections in TIME_WAIT.
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listening.bind((host, port))
-        listening.listen(BACKLOG)
-        listening.setblocking(False)  # noqa: FBT003 - the standard library's signature
-    except OSError:
-        listening.close()
-        raise
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, made.detach())
+    listening.setblocking(False)  # noqa: FBT003 - the standard library's signature
     return listening

@@ -1,5 +1,7 @@
 """Entering and leaving the page, and its mount."""
 
+from html import escape
+
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Match, Mount, Route
@@ -13,6 +15,7 @@ from signerd.loopback.access.headers import SCOPE_KEY, SESSION_KEY
 from signerd.loopback.access.sessions import PageSessions
 from signerd.loopback.page import rendering
 from signerd.problems import problem
+from signerd.shapes import PageEntry
 
 # The feed's subject of the note that a browser entered.
 SUBJECT = "page"
@@ -29,6 +32,21 @@ ONWARD = """<!doctype html>
 <body data-session="{secret}"><p>Where this does not go on to the page, this browser runs no scripts or keeps
 no data for it: allow both for this address, and run <code>signerd open</code> again.</p></body></html>
 """
+
+# Submits itself by a script, or by its button.
+FORM = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">
+<title>signerd</title></head>
+<body><form method="post" action="{action}">
+<input type="hidden" name="code" value="{code}">
+<button type="submit">Open the page of signerd</button>
+</form><script>document.forms[0].submit()</script></body></html>
+"""
+
+
+def entry_form(entry: PageEntry) -> str:
+    """A document of no origin (a local file, a sandbox) that enters the page."""
+    return FORM.format(action=escape(f"{entry.url}enter"), code=escape(entry.code))
 
 
 async def enter(request: Request) -> Response:

@@ -5,12 +5,15 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.common.pages.rendering import Live
+from custody.common.pages.serving import HEADERS
 from signerd.api.account import EventsApi
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
 from signerd.errors import InvalidRequest
-from signerd.loopback.page.rendering import NOTES, PageRequest, PageRoute, page, part
+from signerd.loopback.page.rendering import PageRequest, PageRoute, page, part
 from signerd.shapes import ProposalLine
 
+# What needs attention.
+NOTES = Live("notes", "parts/notes.html", "/parts/notes")
 # Only the newest ended proposals are listed; History has all of them.
 MOST_ENDED = 100
 
@@ -35,8 +38,9 @@ def _group(state: str) -> str:
 async def _listed(request: PageRequest) -> dict[str, Any]:
     ended = request.query("ended") == "1"
     live = Live("proposals", "proposals/list.html", f"/parts/proposals?ended={int(ended)}")
+    status = await request.service.status()
     groups = _grouped(await request.service.proposals(ended=ended))
-    return {"part": live, "listed": groups, "ended": ended}
+    return {"part": live, "notes_part": NOTES, "listed": groups, "ended": ended, "status": status}
 
 
 async def notes(request: PageRequest) -> Response:
@@ -57,6 +61,7 @@ def saying(request: PageRequest, subject: str, after: int | None = None) -> dict
     return {
         "said_part": Live("said", "parts/said.html", f"/said/{subject}?after={after}"),
         "said": lines[-MOST_LINES:],
+        "showing": request.service.bridge_devices.on_screen,
         "subject": subject,
     }
 
@@ -68,9 +73,16 @@ async def _said(request: PageRequest) -> dict[str, Any]:
     return saying(request, given.subject, given.after)
 
 
+async def title(request: PageRequest) -> Response:
+    """Of the proposal that a line of the feed is about; empty for another subject."""
+    words = request.service.title(request.query("subject")) or ""
+    return Response(words, headers=HEADERS, media_type="text/plain")
+
+
 ROWS = (
     page("/", "proposals/home.html", "Proposals", _listed),
     part("/parts/proposals", _listed),
     PageRoute("GET", "/parts/notes", notes),
+    PageRoute("GET", "/title", title),
     part("/said/{subject}", _said, "said_part"),
 )

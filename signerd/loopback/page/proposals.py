@@ -13,12 +13,13 @@ from custody.common.pages.flow import Flow, Picture, address_lines, draw
 from custody.common.pages.rendering import Live, Stage, stages
 from custody.common.text import count
 from signerd.api.proposals import ProposalsApi
-from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY, is_proof
+from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY
 from signerd.core.text import place_words
 from signerd.errors import IllegalEvent, StaleApproval
 from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import PageRequest, PageRoute, page, part
 from signerd.shapes import ChangeView, Happened, MoneyView, PaymentView, ProposalLine, ProposalView
+from signerd.standing import is_proof, own_words
 
 AT_THE_DEVICE = frozenset({"waiting-for-device", "exported", "signing"})
 # The steps from the decision to the confirmation, each with its states.
@@ -75,7 +76,7 @@ def _shown(view: ProposalView) -> dict[str, Any]:
         "passed": [c for c in checks if c.outcome == "allow"],
         "asked": undecided,
         "decidable": undecided and view.allowed,
-        "rejectable": view.state in DECLINABLE,
+        "declinable": view.state in DECLINABLE,
     }
 
 
@@ -97,10 +98,14 @@ def shares(money: MoneyView, whose: str) -> tuple[DiagramRow, ...]:
     return (*rows, DiagramRow("fee", "Network fee", money.fee_sats, part(fee), note=rate))
 
 
-def stages_of(state: str, *, imported: bool = False, proof: bool = False) -> tuple[Stage, ...]:
-    """Empty for a state outside these steps."""
-    steps = IMPORTED_STEPS if imported else PROOF_STEPS if proof else STEPS
-    return stages(steps, state, is_over=state in {"confirmed", "handed-over"})
+def stages_of(view: ProposalLine) -> tuple[Stage, ...]:
+    """Empty for a state outside these steps. None is done that this machine did not do."""
+    steps: Sequence[tuple[str, frozenset[str]]] = PROOF_STEPS if is_proof(view) else STEPS
+    if view.imported_by is not None:
+        steps = IMPORTED_STEPS
+    elif own_words(view) and not view.signed_here:
+        steps = steps[3:]
+    return stages(steps, view.state, is_over=view.state in {"confirmed", "handed-over"})
 
 
 def status_line(view: ProposalLine, lines: Sequence[Happened]) -> str:
@@ -128,7 +133,7 @@ def _parts(request: PageRequest, view: ProposalView, *, changed: bool = False) -
     return {
         "title": view.title,
         "shown": _shown(view),
-        "stages": stages_of(view.state, imported=view.imported_by is not None, proof=is_proof(view)),
+        "stages": stages_of(view),
         "status_line": status_line(view, lines),
         "changed": changed,
         "standing_part": Live("standing", "proposals/standing.html", f"/proposals/{view.psbt_id}/standing"),
@@ -159,9 +164,9 @@ async def approve(request: PageRequest) -> Response:
     return await _decided(request)
 
 
-async def reject(request: PageRequest) -> Response:
+async def decline(request: PageRequest) -> Response:
     try:
-        await request.call(ProposalsApi.reject)
+        await request.call(ProposalsApi.decline)
     except IllegalEvent:
         if (await request.call(ProposalsApi.proposal)).state != "declined":
             raise
@@ -186,7 +191,7 @@ ROWS = (
     part("/proposals/{psbt_id}/standing", _proposal, "standing_part"),
     part("/proposals/{psbt_id}/review", _reviewed, "review_part"),
     PageRoute("POST", "/proposals/{psbt_id}/approve", approve),
-    PageRoute("POST", "/proposals/{psbt_id}/reject", reject),
+    PageRoute("POST", "/proposals/{psbt_id}/decline", decline),
 )
 
 
@@ -204,5 +209,6 @@ def _lines(row: DiagramRow) -> tuple[tuple[str, ...], ...]:
     """What stands below its title."""
     if row.to is None:
         return ()
-    place = ((place_words(row.to.chain, row.to.index),),) if isinstance(row.to, ChangeView) else ()
-    return (*place, *address_lines(row.to.on_screen))
+    if isinstance(row.to, ChangeView):
+        return ((place_words(row.to.chain, row.to.index),), *address_lines(row.to.on_screen))
+    return address_lines(row.to.on_screen, bytes.fromhex(row.to.script))

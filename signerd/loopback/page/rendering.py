@@ -5,6 +5,7 @@ request reaches the file system.
 """
 
 import contextlib
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -13,30 +14,42 @@ from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar, get_origin
 from urllib.parse import parse_qs
 
+from markupsafe import Markup
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
+from custody.common.pages.figures import sentence
 from custody.common.pages.rendering import FORM, Fields, Live, Templates
 from custody.common.pages.serving import HEADERS, HTML, Assets
-from custody.schemas.errors import fault_place, fault_words
+from custody.schemas.errors import fault_sentence
 from signerd import shapes
 from signerd.api.described import described
-from signerd.callers import CallerKind, LoopbackCaller, Right
-from signerd.core.states import is_proof, movement_words, network_words, state_words
+from signerd.callers import CallerKind, Right
+from signerd.core.states import movement_words
 from signerd.daemon.service import Daemon
 from signerd.errors import InvalidRequest, NoSuchRoute, NotAllowed, NotPaired, SignerdError
 from signerd.loopback.answers import ROUTES, Context
 from signerd.loopback.binding import PATTERNS, shape_of
 from signerd.problems import problem
+from signerd.standing import is_proof, line_words, own_words
+
+_PROPOSAL = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{24}\b", re.ASCII)
+
+
+def linked(text: str) -> Markup:
+    """A check's sentence, where the proposals that it names are links."""
+    return Markup(_PROPOSAL.sub(r'<a href="/proposals/\g<0>">\g<1>…</a>', str(sentence(text))))  # noqa: S704 - hex digits, in an escaped text
+
 
 TEMPLATES = Templates(
     Path(__file__).parent / "templates",
     filters={
         "is_proof": is_proof,
+        "linked": linked,
         "movement_words": movement_words,
-        "network_words": network_words,
-        "state_words": state_words,
+        "line_words": line_words,
+        "own_words": own_words,
     },
 )
 render = TEMPLATES.render
@@ -49,8 +62,6 @@ def answer(
     return Response(html, status, {**HEADERS, **headers}, HTML)
 
 
-# The notes of the daemon's status, on every page.
-NOTES = Live("notes", "parts/notes.html", "/parts/notes")
 # The longest form names fewer than twenty checks.
 MAX_FIELDS = 100
 
@@ -72,10 +83,6 @@ class PageRequest:
     @property
     def service(self) -> Daemon:
         return self.to.daemon
-
-    @property
-    def caller(self) -> LoopbackCaller:
-        return self.to.caller
 
     async def given(self, call: "described[..., Any]", **more: object) -> Any:
         """The arguments of a call of the API, from the path and from the form, or from the query where there
@@ -124,11 +131,6 @@ class PageRequest:
 
     # --- the answer -----------------------------------------------------------------------------------------
 
-    async def page(self, template: str, *, code: HTTPStatus = HTTPStatus.OK, **context: object) -> Response:
-        """The whole page: the frame around ``template``, with the daemon's status in it."""
-        frame = {"status": await self.service.status(), "notes_part": NOTES}
-        return answer(render(template, **{**frame, **context}), code)
-
     def part(self, live: Live, *others: Live, **context: object) -> Response:
         """A live part, which the browser requests after an event: no content where it shows that already.
 
@@ -147,8 +149,9 @@ def shaped(kind: type[_Shape], **values: object) -> _Shape:
         return kind.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        sentence = f"{fault_place(first)}: {fault_words(first, PATTERNS)}"
-        raise InvalidRequest(sentence, hint="Correct it and send the form again.") from None
+        raise InvalidRequest(
+            fault_sentence(first, PATTERNS), hint="Correct it and send the form again."
+        ) from None
 
 
 def fragment(template: str, **context: object) -> Response:
@@ -189,8 +192,9 @@ def page(
     """``title``: None where the context has it. ``here``: its entry in the menu, where not its own."""
 
     async def endpoint(request: PageRequest) -> Response:
-        made = {"title": title, **await context(request)}
-        return await request.page(template, here=here or path, **made)
+        # The status first: what happens meanwhile is after its position, and refreshes the page.
+        made = {"title": title, "status": await request.service.status(), **await context(request)}
+        return answer(render(template, here=here or path, **made))
 
     return PageRoute("GET", path, endpoint, camera=camera)
 
@@ -237,32 +241,28 @@ FRAGMENT = "hx-request"
 IN_PLACE = {"HX-Retarget": "find .problem", "HX-Reswap": "innerHTML"}
 # A part that failed to refresh keeps what it shows.
 LEFT = {"HX-Reswap": "none"}
+ENDED = "this page's session has ended, and nothing was done"
 ENTER_AGAIN = "Open it again: `signerd open`"
 
 
 async def problem_answer(request: PageRequest, error: SignerdError) -> Response:
-    if isinstance(error, NotPaired | NotAllowed):
-        return _enter(request, error)
-    shown = problem(error)
+    is_outside = isinstance(error, NotPaired | NotAllowed)
     if FRAGMENT in request.request.headers:
+        told = NotPaired(ENDED, hint=ENTER_AGAIN) if is_outside else error
         headers = LEFT if request.request.method == "GET" else IN_PLACE
-        return answer(render("problem.html", problem=shown), error.http_status, headers)
+        return answer(render("problem.html", problem=problem(told)), error.http_status, headers)
+    if is_outside:
+        # Nothing of the daemon is shown, not even its network.
+        return answer(render("enter.html", problem=None), error.http_status)
     missing = error.http_status == HTTPStatus.NOT_FOUND
-    context = {"problem": shown, "title": "Not found" if missing else "This cannot be shown now", "here": ""}
-    if request.caller.kind is CallerKind.PAGE:
+    title = "Not found" if missing else "This cannot be shown now"
+    context = {"problem": problem(error), "title": title, "here": ""}
+    if request.to.caller.kind is CallerKind.PAGE:
         # The frame needs the daemon's status; where that fails too, the problem is shown without it.
         with contextlib.suppress(SignerdError):
-            return await request.page("problem_page.html", code=error.http_status, **context)
+            framed = render("problem_page.html", status=await request.service.status(), **context)
+            return answer(framed, error.http_status)
     return answer(render("problem_bare.html", **context), error.http_status)
-
-
-def _enter(request: PageRequest, error: SignerdError) -> Response:
-    """Shows nothing of the daemon, not even its network."""
-    if FRAGMENT in request.request.headers:
-        headers = LEFT if request.request.method == "GET" else IN_PLACE
-        shown = problem(NotPaired("this page's session has ended, and nothing was done", hint=ENTER_AGAIN))
-        return answer(render("problem.html", problem=shown), error.http_status, headers)
-    return answer(render("enter.html", problem=None), error.http_status)
 
 
 STATIC = Path(__file__).parent / "static"

@@ -1,14 +1,18 @@
 """The page's application: its routes, and the answers to a caller without a session and to errors."""
 
 from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from shlex import quote
 
+from platformdirs import user_state_path
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from custody.common.pages.serving import CAMERA_PERMISSION
+from custody.common.pages.serving import CAMERA_PERMISSION, HTML
 from signerd.callers import STRANGER, CallerKind, LoopbackCaller, Right
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, NotPaired, SignerdError
 from signerd.loopback.access.headers import SCOPE_KEY
@@ -53,7 +57,7 @@ def _route(row: PageRoute, to: Callable[[LoopbackCaller], Context]) -> Route:
     async def call(request: Request) -> Response:
         page_request = _asked(request, to)
         try:
-            _let_in(page_request.caller, row.needs)
+            _let_in(page_request.to.caller, row.needs)
             response = await row.endpoint(page_request)
         except SignerdError as error:
             response = await problem_answer(page_request, error)
@@ -61,9 +65,19 @@ def _route(row: PageRoute, to: Callable[[LoopbackCaller], Context]) -> Route:
             # Also for a stranger: that document becomes the page's once its script has repeated the request
             # with the session.
             response.headers["Permissions-Policy"] = CAMERA_PERMISSION
+        if page_request.to.caller.kind is CallerKind.PAGE and response.media_type == HTML:
+            _as_called(response, page_request.service.state)
         return response
 
     return route(row.method, row.path, call)
+
+
+def _as_called(response: Response, state: Path) -> None:
+    """A command gets the folder of this daemon where it is not the desktop's own, as at a terminal."""
+    if state != user_state_path("signerd"):
+        called = f"<code>{escape(f'signerd --state {quote(str(state))}')} ".encode()
+        response.body = bytes(response.body).replace(b"<code>signerd ", called)
+        response.headers["content-length"] = str(len(response.body))
 
 
 def _let_in(caller: LoopbackCaller, needs: Right) -> None:
@@ -77,7 +91,7 @@ def _explained(request: PageRequest, error: Exception) -> SignerdError:
     """Starlette raises a bug again after the response, so that it is logged with its traceback."""
     if not isinstance(error, HTTPException):
         return DaemonFailed(UNFORESEEN)
-    if request.caller.kind is not CallerKind.PAGE:
+    if request.to.caller.kind is not CallerKind.PAGE:
         # A navigation carries no session; the script repeats the request with it, and gets the 404 then.
         return NotPaired("only the person at this machine may open this page")
     if error.status_code in NOT_IN_THE_TABLE:

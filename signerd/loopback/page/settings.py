@@ -3,12 +3,12 @@
 import contextlib
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import Any
 
 from starlette.responses import Response
 
 from custody.common.pages.rendering import Fields, Live
+from signerd.account.vaults import seen_vaults
 from signerd.api.account import AccountApi
 from signerd.api.apps import AppsApi
 from signerd.callers import RIGHT_WORDS, granted
@@ -16,7 +16,7 @@ from signerd.daemon import editing
 from signerd.errors import ConfigInvalid, InvalidRequest, RulesInvalid
 from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import PageRequest, PageRoute, act, act_on, fragment, page, part
-from signerd.shapes import SignedIn
+from signerd.shapes import AuditEntryView, SignedIn
 from signerd.shapes.limits import DAYS, MAX_DAYS
 
 ACCOUNT = Live("account", "settings/account.html", "/settings/account")
@@ -88,54 +88,24 @@ async def _account(request: PageRequest, done: SignedIn | None) -> Response:
     return request.part(live, status=await request.service.status(), code_for=code_for)
 
 
-# Headings of the entries whose kind does not read well by itself.
-KINDS: Mapping[str, str] = MappingProxyType(
-    {
-        "received": "Proposal received",
-        "judged": "The checks judged it",
-        "device-asked": "The device was asked",
-        "device-not-ready": "The device was not ready",
-        "signed": "The device signed",
-        "submitting": "The signature was sent",
-        "submitted": "The platform accepted the signature",
-        "undelivered": "The signature was not delivered yet",
-        "kept": "The platform does not accept the signature for now",
-        "turned-down": "The platform refused the signature",
-        "late-answer": "The platform answered after the end",
-        "let-go": "No longer fetched from the platform",
-        "interrupted": "It was not signed",
-        "altered": "The proposal was altered",
-        "approval-lapsed": "The approval lapsed",
-        "verify-failed": "What the device returned was not accepted",
-        "restarted": "signerd was restarted",
-        "registered": "Keys were registered",
-        "key-revoked": "A key was revoked",
-        "device-screen": "How much the device's screen shows was recorded",
-        "token-proven": "A token was proven by its deployment",
-        "pinned": "A vault was pinned",
-        "unpinned": "A vault was unpinned",
-        "enrolled": "A vault was registered on the device",
-        "vault-claim": "The platform showed a vault",
-        "vault-changed": "The platform showed the vault differently",
-        "address-differs": "The device showed another address",
-        "origin-let-in": "A web page was allowed to ask",
-        "decline-delivered": "The platform was told of the decline",
-        "settings-changed": "Settings were changed",
-    }
-)
-
-
-def kind_words(kind: str) -> str:
-    return KINDS.get(kind, kind.replace("-", " ").capitalize())
+def _named(entry: AuditEntryView, vaults: Mapping[str, str]) -> str:
+    """A vault, an app or a key, as a person calls it."""
+    facts = dict(entry.facts)
+    if entry.kind in {"registered", "key-revoked"} and "fingerprint" in facts:
+        return f"The device {facts['fingerprint']}"
+    return vaults.get(entry.subject) or facts.get("name") or entry.subject
 
 
 async def _history(request: PageRequest) -> dict[str, Any]:
     sought = await request.given(AccountApi.audit_entries)
+    found = await request.call(AccountApi.audit_entries)
+    vaults = {seen.vault_id: seen.name for seen in seen_vaults(request.service.journal)}
     return {
         "search": sought.search,
         "before": sought.before,
-        "page": await request.call(AccountApi.audit_entries),
-        "kind_words": kind_words,
+        "page": found,
+        "titles": {subject: request.service.title(subject) for subject in {e.subject for e in found.entries}},
+        "names": {entry.sequence: _named(entry, vaults) for entry in found.entries},
     }
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from custody.common.pages.rendering import Live
-from signerd.loopback.page.devices import cards
+from signerd.loopback.page.devices import seen
 from signerd.loopback.page.rendering import PageRequest, page, part
 from signerd.loopback.page.settings import ACCOUNT
 from signerd.loopback.page.vaults import vault_status
@@ -23,11 +23,10 @@ async def _progress(request: PageRequest) -> dict[str, Any]:
     progress = {
         "done": done,
         "now": next((name for name, over in done.items() if not over), None),
-        "cards": await cards(request),
         "vaults": [vault_status(view) for view in await request.to.vaults()],
     }
     parts = {"steps_part": STEPS, "account_part": ACCOUNT}
-    return {"status": status, "progress": progress, "code_for": None, **parts}
+    return {**await seen(request), "status": status, "progress": progress, "code_for": None, **parts}
 
 
 ROWS = (

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from custody.common.pages.rendering import Live
 from custody.common.pages.serving import HTML, attachment
 from firmware_bridge.airgap import draw
-from multisig import MultisigError, ReceivedPsbt, vault_of_file, vault_of_psbt
+from multisig import MultisigError, ReceivedPsbt, read_vault_file, vault_of_psbt
 from signerd.api.described import described
 from signerd.api.vaults import VaultsApi
 from signerd.errors import InvalidRequest, NotPinned, UnknownVault
@@ -29,7 +29,7 @@ from signerd.loopback.page.rendering import (
     render,
     shaped,
 )
-from signerd.shapes import AddressPage, ImportedQuorum, VaultView
+from signerd.shapes import AddressPage, ImportedQuorum, VaultPolicy, VaultView
 from signerd.shapes.limits import USUAL_COUNT
 
 VAULTS = Live("vaults", "vaults/list.html", "/parts/vaults")
@@ -150,44 +150,48 @@ async def kit(request: PageRequest) -> Response:
 MAX_TEXT = 40_000
 
 
-async def _imported(request: PageRequest) -> ImportedQuorum | None:
-    """None: the platform's record. The confirming form sends the vault back as its descriptor.
+async def _imported(request: PageRequest) -> tuple[ImportedQuorum | None, tuple[str, ...]]:
+    """And what to say of how it was read. None: the platform's record. The confirming form sends the vault
+    back as its descriptor.
 
     Raises InvalidRequest.
     """
     fields, network = await request.fields(), request.service.journal.network
-    source = fields.one("source")
+    source, text = fields.one("source"), fields.one("descriptor")
     if source in {"", "record"}:
-        return None
-    if fields.one("descriptor"):
-        return shaped(ImportedQuorum, source=source, descriptor=fields.one("descriptor"))
+        return None, ()
+    if text:
+        return shaped(ImportedQuorum, source=source, descriptor=text), ()
     text = fields.one("text").strip()
-    if not text.isascii() or not text or len(text) > MAX_TEXT:
+    if not text or len(text) > MAX_TEXT:
         raise InvalidRequest(
             f"paste up to {MAX_TEXT:,} characters of plain text",
             hint="For a larger or binary file, use `signerd pin --from` or `--psbt`.",
         )
     try:
-        vault = (
-            vault_of_psbt(ReceivedPsbt.parse(text).psbt, network)
-            if source == "psbt"
-            else vault_of_file(text, network)
-        )
+        if source == "psbt":
+            vault = vault_of_psbt(ReceivedPsbt.parse(text).psbt, network)
+            return shaped(ImportedQuorum, source=source, descriptor=vault.descriptor), ()
+        read = read_vault_file(text, network)
     except MultisigError as error:
         raise InvalidRequest(f"no vault can be read from this: {error}", hint=error.hint) from error
-    return shaped(ImportedQuorum, source=source, descriptor=vault.descriptor)
+    notes = (f"It was read as {read.form}.", *read.notes)
+    return shaped(ImportedQuorum, source=source, descriptor=read.vault.descriptor), notes
 
 
 SOURCES = {"record": "the platform's record", "file": "what you pasted", "psbt": "the PSBT that you pasted"}
 
 
-async def _compared(request: PageRequest, imported: ImportedQuorum | None) -> dict[str, Any]:
+async def _compared(
+    request: PageRequest, imported: ImportedQuorum | None, notes: tuple[str, ...] = ()
+) -> dict[str, Any]:
     preview = await request.call(VaultsApi.preview_pin, imported=imported)
     return {
         "preview": preview,
         "vault": vault_status(preview.vault),
         "source_words": SOURCES.get(preview.source, preview.source),
         "imported": imported,
+        "notes": notes,
     }
 
 
@@ -200,14 +204,15 @@ async def _to_pin(request: PageRequest) -> dict[str, Any]:
 
 async def preview(request: PageRequest) -> Response:
     """Compares the imported vault with the platform's record: the two must be equal."""
-    context = await _compared(request, await _imported(request))
+    context = await _compared(request, *await _imported(request))
     # Removes the import form.
     gone = '<div id="from-elsewhere" hx-swap-oob="delete"></div>'
     return answer(render("vaults/compare.html", **context) + gone)
 
 
 async def pin(request: PageRequest) -> Response:
-    pinned = await request.call(VaultsApi.pin, imported=await _imported(request))
+    imported, _notes = await _imported(request)
+    pinned = await request.call(VaultsApi.pin, imported=imported)
     return fragment("vaults/pinned.html", vault=vault_status(pinned))
 
 
@@ -219,6 +224,11 @@ async def enrolment(request: PageRequest) -> Response:
     frames = await to_thread(pictures, carried, series) if series else ()
     content = b64encode(carried).decode("ascii")
     return fragment("vaults/enrolment.html", given=given, content=content, frames=frames)
+
+
+async def policy(_request: PageRequest, done: VaultPolicy) -> Response:
+    content = b64encode(done.caravan.encode()).decode("ascii")
+    return fragment("vaults/policy.html", done=done, content=content)
 
 
 async def _of_vault(request: PageRequest) -> dict[str, Any]:
@@ -282,6 +292,7 @@ ROWS = (
     _of_vaults("/receive", "receive", _receive),
     _of_vaults("/tokens", "tokens", _tokens),
     PageRoute("GET", "/vaults/{vault_id}/kit", kit),
+    act("/vaults/{vault_id}/policy", VaultsApi.vault_policy, policy, "GET"),
     _of_vaults("/pin", "pin", _to_pin),
     PageRoute("GET", "/vaults/{vault_id}/enrolment", enrolment),
     PageRoute("POST", "/vaults/{vault_id}/pin/preview", preview),

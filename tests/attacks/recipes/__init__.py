@@ -40,5 +40,6 @@ PROPOSALS: Mapping[str, Sequence[Recipe]] = MappingProxyType(
         "S29": later.S29,
         "S30": later.S30,
         "S32": coins.S32,  # Electrum 10065
+        "S37": claims.S37,  # Unstoppable 5712, Taho 3769
     }
 )  # fmt: skip

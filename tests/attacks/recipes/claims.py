@@ -1,10 +1,14 @@
 """S6, S11 to S14, S24, S25: what is said beside the bytes, and what else is on its way."""
 
+from dataclasses import replace
+
 from multisig import ChangeTo, Policy, Psbt, PsbtOutput, TxOut, build_psbt, op_return_script, sats
 from multisig.tokens import Deploy, Function, TokenCall, token_amount, token_script
 from tests.attacks.people import ALICE, BOB, MAINNET, MALLORYS, OTHER_ACCOUNT, VAULT
 from tests.attacks.recipes.coins import UNCOUNTED
 from tests.attacks.recipes.scene import PAID, Neighbour, Recipe, Scene
+from tests.conformance.rigs import NETWORK
+from tests.support.look_alikes import look_alikes
 from tests.support.wallets import pay, with_output, with_outputs
 
 SIGNED = "submitted"
@@ -65,6 +69,27 @@ S27 = (
     Recipe(name="others signed the same payment from other coins", psbt=again, neighbours=lambda s: signed_by_others(s.honest), **OTHERS),
     Recipe(name="others signed the same payment, which is said to be cancelled", psbt=again, neighbours=lambda s: signed_by_others(s.honest, "withdrawn"), **OTHERS),
     Recipe(name="others signed the same payment under another id of the vault", psbt=again, neighbours=lambda s: (Neighbour(s.honest, signed=False, state=WAITING, tells={**BEFORE, "collected": 1}),), **OTHERS),
+)  # fmt: skip
+
+
+ALIKE = {"held": ("look-alike",)}
+
+
+def to_known(scene: Scene) -> tuple[Neighbour, ...]:
+    """Another payment, of which the person knows the payee."""
+    return beside(
+        with_output(again(scene, paid=40_000), 0, script_pubkey=look_alikes(scene.name, NETWORK)[0])
+    )
+
+
+def to_look_alike(scene: Scene, known: int = 1) -> Psbt:
+    return scene.paying(look_alikes(scene.name, NETWORK)[known])
+
+
+S37 = (
+    Recipe(name="a payee that was paid before", psbt=lambda s: to_look_alike(s, 0), neighbours=to_known, honest=True),
+    Recipe(name="a payee with the ends of one that was only proposed", psbt=to_look_alike, neighbours=lambda s: (replace(to_known(s)[0], signed=False, state=WAITING),), honest=True),
+    Recipe(name="a payee with the ends of one that was paid before", psbt=to_look_alike, neighbours=to_known, **ALIKE),
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from multisig import ChangeTo, Psbt, build_psbt, op_return_script, sats
+from multisig.script import P2A_SCRIPT
 from tests.attacks.people import VAULT
 from tests.attacks.recipes.coins import UNCOUNTED
 from tests.attacks.recipes.scene import COIN, Recipe, Scene
@@ -79,7 +80,8 @@ S10 = (
     unknown("a script that anyone can spend", b"\x51"),
     unknown("a bare multisig script", VAULT.witness_script(0, 0)),
     unknown("a witness version without rules", b"\x52\x20" + b"\x01" * 32),
-    unknown("a taproot script of a wrong length", b"\x51\x02\x4e\x73"),
+    unknown("a taproot script of a wrong length", b"\x51\x02\x4e\x74"),
+    Recipe(name="money for anyone to take (P2A)", psbt=lambda s: s.paying(P2A_SCRIPT), findings=(("anchor-burns", "output 0"),), checks=NAMELESS),
 )  # fmt: skip
 
 

@@ -53,6 +53,39 @@ def test_p63_history_and_coins_at_the_terminal_and_as_files(service, desk, tmp_p
     assert "No movements." in service("vault", "history", "Treasury", "--to", "2001-01-01").stdout
 
 
+def test_a_statement_at_the_terminal_and_as_a_file(service, desk, tmp_path):
+    month = f"{desk.world.clock():%Y-%m}"
+    assert "is not closed" in service("vault", "statement", "Treasury", month).stderr
+    desk.later(days=32)
+    desk.mine(11)
+    said = json.loads(service("vault", "statement", "Treasury", month, "--json").stdout)
+    shown = service("vault", "statement", "Treasury", month).stdout.splitlines()
+    assert ["opening balance" in shown[1], "closing balance" in shown[-1]] == [True, True]
+    assert len(shown) == said["count"] + 3
+    file = tmp_path / "statement.csv"
+    assert service("vault", "statement", "Treasury", month, "--csv", str(file)).exit_code == Exit.OK
+    with file.open(encoding="utf-8", newline="") as lines:
+        opening, *moved, closing = csv.DictReader(lines)
+    assert opening["balance (sats)"] == str(said["opening_sats"])
+    assert closing["balance (sats)"] == str(said["closing_sats"]) == moved[-1]["balance (sats)"]
+    assert [row["txid"] for row in moved] == [one["txid"] for one in said["movements"]]
+
+
+def test_a_coin_is_set_aside_and_released_at_the_terminal(service, desk, tmp_path):
+    largest = json.loads(service("vault", "coins", "Treasury", "--json").stdout)[0]
+    coin, file = f"{largest['txid']}:{largest['vout']}", tmp_path / "coins.csv"
+    why = ("--reason", "Audit of 2026", "--until", "2099-01-01")
+    assert "No new proposal" in service("vault", "set-aside", "Treasury", coin, *why).stdout
+    (_, shown) = service("vault", "coins", "Treasury", "--state", "set-aside").stdout.splitlines()
+    assert shown.endswith("Audit of 2026 (until 2099-01-01 00:00 UTC)")
+    service("vault", "coins", "Treasury", "--csv", str(file))
+    with file.open(encoding="utf-8", newline="") as lines:
+        row, *_ = csv.DictReader(lines)
+    assert (row["set aside"], row["until (UTC)"]) == ("Audit of 2026", "2099-01-01T00:00:00Z")
+    assert "may spend" in service("vault", "release", "Treasury", coin).stdout
+    assert "is not set aside" in service("vault", "release", "Treasury", coin).stderr
+
+
 def test_tokens_at_the_terminal_and_as_a_file(service, desk, tmp_path):
     tokens = TokenDesk(desk)
     tokens.fund(200_000, 200_000)

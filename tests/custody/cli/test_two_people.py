@@ -87,9 +87,9 @@ def test_two_people_replace_a_vault_and_its_coins_are_swept(ruled, run):
         sdk(ruled.world, ADMIN).list_wallets(workspace_id=1), key=lambda one: one.replaces is not None
     )
     shown = run(ADMIN, "vault", "show", old.id).stdout
-    assert f"Replaced:   by {new.id}" in shown
+    assert f"Replaced:    by {new.id}" in shown
     assert old.address not in shown
-    assert f"Replaces:   {old.id}" in run(ADMIN, "vault", "show", "Treasury 2").stdout
+    assert f"Replaces:    {old.id}" in run(ADMIN, "vault", "show", "Treasury 2").stdout
     assert "replaced" in run(ADMIN, "vault", "list").stdout
     again = run(ADMIN, "vault", "replace", old.id)
     assert (again.exit_code, "Any 2 of" in again.stderr) == (Exit.NOT_DECIDED, False)
@@ -124,3 +124,25 @@ def test_a_command_that_succeeds_leaves_no_refusal_in_the_audit_log(ruled, run):
     told = run("alice@example.org", "vault", "show", "Treasury")
     assert (told.exit_code, "member " in told.stdout) == (Exit.OK, True), told.output
     assert ruled.world.audit_actions("workspace:1") == before
+
+
+def test_whose_approval_is_asked_for_is_asked_of_a_second_person(ruled, run):
+    wallets = sdk(ruled.world, ADMIN).list_wallets(workspace_id=1)
+    vault = next(one for one in wallets if one.replaced_by is None)
+
+    def approvers(*words: str) -> str:
+        done = run(ADMIN, "vault", "approvers", vault.id, *words)
+        assert done.exit_code == Exit.OK, done.output
+        return done.stdout
+
+    assert approvers().endswith("has no named approver.\n")
+    change = approvers("--role", "Signer", "--member", "bob@example.org").split("change ")[1].split(".")[0]
+    confirmed = run(EVE, "change", "confirm", change)
+    assert "now none, from then on the role Signer; bob@example.org" in confirmed.stderr, confirmed.output
+    assert approvers().endswith("from each of:\n  the role Signer\n  bob@example.org\n")
+    ruled.deposit(100_000, to=vault.address)
+    psbt_id = ruled.propose(20_000, wallet_id=vault.id).json()["psbt_id"]
+    assert "Waits for an approval from bob@example.org\n" in run(ADMIN, "proposal", "show", psbt_id).stdout
+    run(EVE, "change", "confirm", approvers("--nobody").split("change ")[1].split(".")[0])
+    assert approvers().endswith("has no named approver.\n")
+    assert run(ADMIN, "vault", "approvers", vault.id, "--nobody", "--role", "1").exit_code == Exit.USAGE

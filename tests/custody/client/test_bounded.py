@@ -1,16 +1,20 @@
-"""Bounds on what a hostile platform can make a client hold: bytes, values, pages (F)."""
+"""The client: bounds on what a hostile platform can make it hold (bytes, values, pages; F), and its methods,
+which are those of the declared calls.
+"""
 
+import ast
 import json
 import time
 
 import httpx
 import pytest
 
-from custody.client import BadAnswer
+from custody.client import BadAnswer, Client
 from custody.common.exchange import MAX_ANSWER_VALUES, Body, HttpRequest, Unfit
 from custody.schemas.auth import LoginRequest
 from custody.schemas.logs import ExportedLogs
 from tests.custody.client.test_clients import client
+from tools.client_calls import FILE, written
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "gzip, gzip", "GZIP"])
@@ -85,3 +89,16 @@ def test_f_a_session_that_cannot_be_used_is_no_session(kind: str) -> None:
         with pytest.raises(BadAnswer):
             platform.login(LoginRequest(email="a@b.example", password="correct horse battery"))
         assert platform.core.session is None
+
+
+def test_they_are_as_written_from_the_declarations() -> None:
+    """Else: ``python -m tools.client_calls``."""
+    assert ast.dump(ast.parse(FILE.read_text())) == ast.dump(ast.parse(written()))
+
+
+def test_the_arguments_of_a_query_have_the_names_of_its_shape() -> None:
+    """In a process that has built no shape yet, as a client's is."""
+    client = Client("https://custody.example", transport=lambda _request: None)
+    for wrong in (lambda: client.contract(1, 2), lambda: client.contract(contract_id=2)):
+        with pytest.raises(TypeError, match="workspace_id, contract_uid"):
+            wrong()

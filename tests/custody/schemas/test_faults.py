@@ -12,7 +12,7 @@ import custody.schemas
 import signerd.shapes
 from custody.schemas.asset_tokens import CallContractRequest
 from custody.schemas.auth import LoginRequest
-from custody.schemas.errors import fault_place, fault_words
+from custody.schemas.errors import fault_place, fault_sentence, fault_sentences, fault_words
 from custody.schemas.proposals import CreatePsbtRequest
 from signerd.account.config import Config
 
@@ -57,6 +57,8 @@ def test_every_error_has_a_sentence_of_ours(model):
         assert "^" not in words
         assert "{" not in words
         assert len(words) < 200
+        if fault["type"] != "extra_forbidden":
+            assert "_" not in fault_sentence(fault).removesuffix(words)
     assert found
 
 
@@ -71,7 +73,7 @@ def names(model: type[BaseModel]) -> list[str]:
 @pytest.mark.parametrize(
     ("model", "value", "place", "words"),
     [
-        (LoginRequest, {"email": "ada"}, "email", "must be an e-mail address, such as ada@example.org"),
+        (LoginRequest, {"email": "ada"}, "email", "must be written like ada@example.org"),
         (LoginRequest, {"email": "ada@example.org"}, "password", "is missing"),
         (CreatePsbtRequest, {"wallet_id": "../x"}, "wallet_id", "takes only letters, digits, - and _"),
         (CreatePsbtRequest, {"workspace_id": "1"}, "workspace_id", WHOLE),
@@ -79,7 +81,7 @@ def names(model: type[BaseModel]) -> list[str]:
         (CreatePsbtRequest, {"tx_type": "sent"}, "tx_type", "must be 'send'"),
         (CreatePsbtRequest, {"amount": 1}, "amount", "is not known here; look for a mistyped name"),
         (CreatePsbtRequest, {"amounts_sats": [0]}, "amounts_sats.0", "must be 1 or more"),
-        (CreatePsbtRequest, {"recipients": ["x"] * 101}, "recipients", "has too many entries: at most 100"),
+        (CreatePsbtRequest, {"recipients": ["x"] * 101}, "recipients", "must be 100 at most"),
         (CallContractRequest, {"args": [{}]}, "args.0", "must have a 'type'"),
         (CallContractRequest, {"args": [{"type": "x"}]}, "args.0", "must have as its 'type' one of " + TYPES),
         (Config, {"network": "main"}, "network", "must be 'mainnet', 'testnet4', 'signet' or 'regtest'"),
@@ -88,6 +90,15 @@ def names(model: type[BaseModel]) -> list[str]:
 def test_the_sentence_of_each_error(model, value, place, words):
     told = {fault_place(fault): fault_words(fault) for fault in faults(model, value)}
     assert told[place] == words
+
+
+def test_a_person_reads_the_fields_in_words():
+    given = {"tx_type": "send", "recipients": [""], "amounts_sats": [0], "wallet_id": "../x", "amount": 1}
+    assert fault_sentences(faults(CreatePsbtRequest, given)) == (
+        "The workspace's id is missing; the vault's id takes only letters, digits, - and _; "
+        "number 1 of the recipients must not be empty."
+    )
+    assert fault_sentence(faults(CreatePsbtRequest, given)[-1]).startswith("'amount' is not known here")
 
 
 def test_a_value_is_never_repeated():

@@ -87,7 +87,7 @@ LOOKALIKES = (
 
 @pytest.mark.parametrize("row", fields("GET", int), ids=named)
 def test_a_querys_number_is_digits(row):
-    assert not faulty(*row, value="1")
+    assert not faulty(*row, value="2")
     for value in (*LOOKALIKES, str(2**63)):
         assert faulty(*row, value), value
 

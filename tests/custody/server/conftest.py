@@ -22,18 +22,17 @@ from tests.support.prepared import Copies, Story, nothing, three_deposits
 # the next run: all on both would take a third of the suite's time. ``TEST_EXAMPLES=2`` runs all on both.
 ON_BOTH = {
     "test_leases", "test_lifecycle", "test_migrations", "test_outbox", "test_plans", "test_races",
-    "test_budgets", "test_every_kind", "test_workers",
+    "test_budgets", "test_every_kind", "test_screening", "test_named_approvers", "test_workers",
+    "test_set_aside", "test_statements",
 }  # fmt: skip
 # What one database alone has. Of the routes' tests these ask it nothing that the others do not ask of both.
 ALONE = {"test_postgresql": "postgresql"} | dict.fromkeys(
     (
         "test_altered_rows",
         "test_sqlite",
-        "test_account_mail",
         "test_auth",
         "test_frame",
         "test_keys",
-        "test_routes",
     ),
     "sqlite",
 )

@@ -121,9 +121,9 @@ def test_what_cannot_be_served_is_explained(tmp_path: Path, monkeypatch: pytest.
 
 def test_what_cannot_be_bootstrapped_is_explained_and_leaves_nothing(tmp_path: Path) -> None:
     for arguments, password, sentence in (
-        (["--email", "nobody"], PASSWORD, "must be an e-mail address"),
-        (["--email", "alice@example.org"], "", "at least 8"),
-        (["--email", "alice@example.org"], "aaaaaaaaaa", "guessed too easily"),
+        (["--email", "nobody"], PASSWORD, "must be written like ada@"),
+        (["--email", "alice@example.org"], "", "at least 12"),
+        (["--email", "alice@example.org"], "a" * 12, "guessed too easily"),
         (["--email", "alice@example.org", "--organisation", " "], PASSWORD, "organisation's name"),
     ):
         answer = custody(*BOOTSTRAP, "--state", str(tmp_path), *arguments, answer=f"{password}\n")

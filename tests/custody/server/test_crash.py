@@ -10,11 +10,19 @@ from functools import partial
 import pytest
 
 from custody.server.audit.verification import read_through
-from custody.server.store.models import AuditEventRow, CoinLockRow, JobRow, ProposalInputRow
+from custody.server.store.models import (
+    AuditEventRow,
+    CoinLockRow,
+    JobRow,
+    ProposalInputRow,
+    WebhookDeliveryRow,
+    WebhookEventRow,
+)
 from tests.support.custody import SHOP, Desk, ok
 from tests.support.examples import TIMES
 from tests.support.platform_crash import Life, Steps, Turn, work
 from tests.support.regtest import mine_branch
+from tests.support.screening import Program, screen
 from tests.support.two_people import DORA, ask, decide, ruled
 
 AMOUNT = 30_000_000
@@ -97,6 +105,22 @@ def was_paid_once(desk: Desk, _steps: Steps) -> None:
     assert desk.audited().count("SIGNATURE_SUBMITTED") == 2
 
 
+# --- a payment that waited for a named approver, until nobody asked for one --------------------------------
+
+
+def a_payment_that_waits(desk: Desk) -> None:
+    desk.bind(approvers=[f"user:{desk.user_ids['carol']}"])
+    a_signed_payment(desk)
+    desk.approve("bob", proposals(desk)[0]["psbt_id"])
+
+
+def ask_for_nobody(desk: Desk, steps: Steps) -> None:
+    (record,) = proposals(desk)
+    assert record["status"] == "PENDING"
+    steps.arm()
+    desk.bind(approvers=[])
+
+
 # --- a frozen vault, which two people unfreeze --------------------------------------------------------------
 
 
@@ -115,6 +139,37 @@ def unfreeze(name: str, desk: Desk, steps: Steps) -> None:
 
 def was_thawed_once(desk: Desk, steps: Steps) -> None:
     require_once(desk, "VAULT_FROZEN", "VAULT_UNFREEZE_ASKED", "VAULT_UNFROZEN")
+    desk.settle()
+    desk.mine()
+    was_paid_once(desk, steps)
+
+
+# --- a payment that screening holds -------------------------------------------------------------------------
+
+
+def a_held_payment(desk: Desk) -> None:
+    desk.deposit(50_000_000)
+    screen(desk, screening_seconds=86_400)
+
+
+def propose_held(desk: Desk, steps: Steps) -> None:
+    """Its client repeats it only where it finds none."""
+    steps.arm()
+    if not proposals(desk):
+        ok(desk.propose(AMOUNT, recipients=[SHOP]))
+
+
+def let_through(desk: Desk, steps: Steps) -> None:
+    """The program is asked again, with the same id, where its answer was not recorded."""
+    desk.world.platform.background.webhook_jobs.sender = Program("allow")
+    steps.arm()
+    desk.world.deliver_webhooks()
+
+
+def was_let_through_once(desk: Desk, steps: Steps) -> None:
+    require_once(desk, "SCREENING_PASSED")
+    assert len(desk.rows(WebhookEventRow)) == len(desk.rows(WebhookDeliveryRow)) == 1
+    desk.sign_off(proposals(desk)[0]["psbt_id"])
     desk.settle()
     desk.mine()
     was_paid_once(desk, steps)
@@ -192,9 +247,11 @@ STORIES = {
     "payment": Story(
         a_signed_payment, (sign_last, broadcast, confirm, reorganise, confirm), was_paid_once, 9, 30
     ),
+    "approver": Story(a_payment_that_waits, (ask_for_nobody, broadcast, confirm), was_paid_once, 5, 20),
     "unfreeze": Story(
         a_frozen_payment, (partial(unfreeze, "alice"), partial(unfreeze, "bob")), was_thawed_once, 5, 20
     ),
+    "screening": Story(a_held_payment, (propose_held, let_through), was_let_through_once, 5, 12),
     "change": Story(
         two_administrators,
         (partial(ask_for, "add-whitelist-address", ENTERED), confirm_change),

@@ -167,10 +167,10 @@ FIGURES = StatusFigures(
 def test_the_guide_for_monitoring_names_every_metric_of_ours_and_no_other(store: Store, monkeypatch) -> None:
     """docs/operate/monitoring.md; of a histogram's parts it may name any."""
     monkeypatch.setattr(StoredFigures, "_read", lambda _self: FIGURES)
-    registry = store.meters.registry
-    registry.register(StoredFigures(store, Clock()))
-    store.meters.watch_process()
-    families = list(registry.collect())
+    meters = Meters()
+    meters.registry.register(StoredFigures(store, Clock()))
+    meters.watch_process()
+    families = list(meters.registry.collect())
     names = {f"{each.name}_total" if each.type == "counter" else each.name for each in families}
     parts = {
         f"{each.name}_{part}"

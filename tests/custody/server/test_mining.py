@@ -1,4 +1,4 @@
-"""``custody mine`` and ``custody fund``, which ask the server that has the embedded chain."""
+"""``custody chain``, which asks the server that has the embedded chain."""
 
 import json
 import socket
@@ -40,24 +40,29 @@ def served(state):
 
 
 def custody(state, *words):
-    return CliRunner().invoke(app, [*words, "--state", str(state)])
+    return CliRunner().invoke(app, ["chain", *words, "--state", str(state)])
 
 
 def test_blocks_are_mined_and_payments_made(chain, state):
     mined = json.loads(custody(state, "mine", "101", "--json").stdout)
     assert mined == {"height": 101, "block_hash": chain.tip().hash}
-    paid = custody(state, "fund", ADDRESS, "0.5").stdout.strip()
+    paid = custody(state, "fund", ADDRESS, "0.5BTC").stdout.strip()
     assert custody(state, "mine", "1").stdout == f"Block 102: {chain.tip().hash}\n"
     (output,) = chain.outputs_to([decode_address(ADDRESS, Network.REGTEST)])
     assert (output.outpoint.txid, output.amount) == (paid, Sats(50_000_000))
 
 
 @pytest.mark.parametrize(
-    ("address", "btc", "sentence"),
-    [(ELSEWHERE, "1", "another network"), (ADDRESS, "1e3", "decimal"), (ADDRESS, "0.00000001", "dust")],
+    ("address", "amount", "sentence"),
+    [
+        (ELSEWHERE, "1BTC", "another network"),
+        (ADDRESS, "0.5", "with its unit"),
+        (ADDRESS, "1sat", "dust"),
+        (ADDRESS, "21000001BTC", "more than the 21,000,000 bitcoin"),
+    ],
 )
-def test_a_mistake_is_told_and_nothing_is_done(chain, state, address, btc, sentence):
-    refused = custody(state, "fund", address, btc)
+def test_a_mistake_is_told_and_nothing_is_done(chain, state, address, amount, sentence):
+    refused = custody(state, "fund", address, amount)
     assert (refused.exit_code, sentence in refused.stderr) == (Exit.USAGE, True), refused.stderr
     assert chain.tip().height == 0
 
@@ -76,7 +81,7 @@ def test_without_a_server_a_command_says_so_at_once(state):
     never = custody(state, "mine", "1")
     with served(state):
         pass
-    stopped = custody(state, "fund", ADDRESS, "1")
+    stopped = custody(state, "fund", ADDRESS, "1BTC")
     with socket.socket(socket.AF_UNIX) as left, pytest.MonkeyPatch.context() as patched:
         patched.chdir(Settings(state=state).chain_folder)
         left.bind("commands.sock")

@@ -19,7 +19,13 @@ from custody.server.proposals.coins import MATCHING, SMALL, SpendableCoins
 from custody.server.proposals.payments import Intent
 from custody.server.rules.selection import MAX_INPUTS, Tier
 from custody.server.store import Store
-from custody.server.store.models import AddressBookEntryRow, ContractCallRow, TokenCellRow, VaultRow
+from custody.server.store.models import (
+    AddressBookEntryRow,
+    CoinAsideRow,
+    ContractCallRow,
+    TokenCellRow,
+    VaultRow,
+)
 from custody.server.vaults.stored import address_script, policy_of
 from multisig import FeeRate
 from multisig.tokens.machine import Cell
@@ -33,7 +39,7 @@ from tests.support.token_desk import BOB, TokenDesk
 GROWING = {
     "proposals", "proposal_inputs", "chain_coins", "coin_locks", "signatures", "decisions",
     "chain_transactions", "contract_calls", "token_cells", "token_transactions", "movements", "token_effects",
-    "audit_events", "address_book",
+    "audit_events", "address_book", "coins_aside",
 }  # fmt: skip
 # All of these are few.
 PARTIAL = {"ix_proposals_kept"}
@@ -43,7 +49,8 @@ INDEXES = {
     "ix_proposals_of_member", "ix_proposals_of_vault", "ix_proposals_by_age", "ix_proposals_by_status",
     "ix_movements_in_order", "ix_movements_of_kind", "ix_movements_pending", "ix_audit_events_by_category",
     "ix_audit_events_by_person", "ix_proposals_block_height", "ix_proposals_kept", "ix_chain_coins_height",
-    "ix_chain_coins_spent", "ix_chain_coins_spender", "ix_coin_locks_held",
+    "ix_chain_coins_spent", "ix_chain_coins_spender", "ix_coin_locks_held", "ix_proposals_screened",
+    "ix_coins_aside_vault_id",
 }  # fmt: skip
 
 
@@ -61,6 +68,14 @@ def a_past(desk: Desk) -> None:
         where = {"chain": vault.chain, "cell": int(Cell.BALANCE), "holder": address_script(vault)}
         balances = ({"contract_id": f"{number:064x}", "number": 1, "data": None} for number in range(400))
         db.execute(insert(TokenCellRow), [where | each for each in balances])
+        where = {
+            "chain": vault.chain,
+            "vout": 0,
+            "vault_id": crowd.ids["many_movements"],
+            "reason": "an audit",
+        }
+        where |= {"set_by": 1, "set_at": vault.created_at, "until": None, "reason": "an audit"}
+        db.execute(insert(CoinAsideRow), [where | {"txid": f"{number:064x}"} for number in range(400)])
         # Of one workspace or one vault alone a database reads all in any order.
         most = update(AddressBookEntryRow).where(AddressBookEntryRow.id % 8 > 0)
         db.execute(most.values(workspace_id=other))
@@ -117,7 +132,7 @@ def read_all(desk: Desk) -> None:
         *(("/api/v1/psbt", {**own, "limit": 50, **more}) for more in of_psbt),
         ("/api/v1/psbt", {**own, "order": "newest", "search": "acme 0.5"}),
         *(("/api/v1/vault-history", {**vault, "limit": 2, **more}) for more in found),
-        *(("/api/v1/vault-coins", {**vault, "limit": 2, **more}) for more in ({}, {"state": "reserved"})),
+        *(("/api/v1/vault-coins", {**vault, "limit": 2, **more}) for more in ({}, {"state": "locked"})),
         *(("/api/v1/get-logs", {**log, **more}) for more in ({}, {"category": "VAULTS"}, {"user_uuid": 3})),
         ("/api/v1/token-history", vault),
         ("/api/v1/max-send", {**own, "wallet_id": desk.vault["id"], "recipients": SHOP}),

@@ -18,9 +18,12 @@ import pytest
 from sqlalchemy import func, select
 
 from custody.schemas.auth import REFRESH_COOKIE
-from custody.server.app import Platform, PlatformDependencies, open_platform
+from custody.schemas.call import PermissionName
+from custody.server.app import Platform, open_platform
 from custody.server.audit.verification import read_through
+from custody.server.opening import PlatformDependencies
 from custody.server.people.staff import staff_of
+from custody.server.proposals.screening import screening_deadlines
 from custody.server.rules.roles import EVERY_PERMISSION, KEPT
 from custody.server.settings import Settings
 from custody.server.store import Store
@@ -32,10 +35,11 @@ from custody.server.store.models import (
 )
 from tests.support.asgi import asgi_client
 from tests.support.backends import Unreliable
-from tests.support.custody import SHOP, Desk, ok, refused
+from tests.support.custody import SHOP, SIGNERS, Desk, ok, refused
 from tests.support.platform import CHEAP, PASSWORD, As, key_offer, register_key, seed, sign_challenge
 from tests.support.profiles import grant
-from tests.support.staff import Someone, add_someone, change_role, remove, remove_permission
+from tests.support.screening import answer, screen
+from tests.support.staff import Someone, add_role, add_someone, change_role, remove, remove_permission
 from tests.support.two_people import DORA, ask, decide, ruled
 
 PATIENCE_SECONDS = 90
@@ -200,6 +204,52 @@ def test_p53_a_freeze_and_the_last_approval(pair: Pair) -> None:
     assert desk.chain.transaction(record["txid_expected"]) is None
 
 
+CANCELLED, REFUSED, PASSED = "PROPOSAL_CANCELLED", "SCREENING_REFUSED", "SCREENING_PASSED"
+# What is stored and recorded where an answer comes as a proposal ends; late: as it is due to end.
+OUTCOMES = {
+    "cancel": [("allowed", "CANCELLED", [PASSED, CANCELLED]), ("overtaken", "CANCELLED", [CANCELLED])],
+    "deadline": [("unanswered", "REJECTED", [REFUSED])],
+    "expiry": [("overtaken", "EXPIRED", ["PROPOSAL_EXPIRED"])],
+    "worker": [("allowed", "PENDING", [PASSED])],
+}
+
+
+@pytest.mark.parametrize(
+    ("what", "late"), [("cancel", 0), ("deadline", 60), ("expiry", 2**21), ("worker", 0)]
+)
+def test_a_screenings_answer_and_what_ends_the_question_have_one_outcome(
+    pair: Pair, what: str, late: int
+) -> None:
+    desk = pair.desk
+    desk.deposit(500_000)
+    program = screen(desk, screening_seconds=60)
+    psbt_id, program.says = ok(desk.propose(100_000))["psbt_id"], "allow"
+    here, there = (platform.background for platform in pair.platforms)
+    there.webhook_jobs.sender = program
+    ends = {
+        "cancel": lambda: pair.there.tell("cancel-psbt", psbt_id=psbt_id),
+        "deadline": screening_deadlines(there.store, there.tools),
+        "expiry": there.expiry(),
+        "worker": there.outbox("questions").run_due,
+    }
+    outbox = here.outbox("questions")
+    answers = outbox.run_due
+    if late:
+        # Its time begins once it is asked.
+        answer(desk, program, "hold")
+        desk.world.clock.advance(seconds=1)
+        program.says, task = "allow", outbox.lease()
+        heard = here.webhook_jobs(task)
+        outbox.handlers["question"] = lambda _task: heard
+        answers = partial(outbox.perform, task)
+        desk.world.clock.advance(seconds=late)
+    pair.at_once(answers, ends[what])
+    (row,) = desk.rows(ProposalRow)
+    said = [each for each in desk.audited() if each.startswith("SCREENING") or row.status in each]
+    assert (row.screening, row.status, said) in OUTCOMES[what]
+    assert len(program.asked) == (2 if late else 1)
+
+
 @pytest.mark.parametrize("code", ["NOT_IN_ADDRESS_BOOK", "NOT_A_SIGNER"])
 def test_p54_p55_what_a_vault_allows_is_narrowed_at_the_last_approval(pair: Pair, code: str) -> None:
     """An entry is taken out, or makers may approve no more, and Bob made it. Whoever is first: it is approved
@@ -266,6 +316,46 @@ def test_p11_the_two_last_signers_and_both_workers_make_one_broadcast(pair: Pair
     assert desk.proposal(psbt_id)["status"] == "BROADCASTING"
 
 
+@pytest.mark.parametrize("what", ["asked for", "asked for no more", "moved"])
+def test_p111_the_named_approval_and_what_it_hangs_on(pair: Pair, what: str) -> None:
+    """The controls ask for Carol at the last approval, or for her no more at hers, or she leaves the role
+    then that they ask for. Whoever is first: it is sent once, or waits with all its signatures.
+    """
+    desk = pair.desk
+    desk.deposit(500_000)
+    finance = add_role(desk.world, "Finance", {PermissionName.PAYMENT_APPROVE})
+    for name in ("bob", "carol"):
+        ok(change_role(desk.admin, desk.user_ids[name], finance))
+    carol = [f"user:{desk.user_ids['carol']}"]
+    if what != "asked for":
+        desk.bind(approvers=[f"role:{finance}"] if what == "moved" else carol)
+    psbt_id = ok(desk.propose(150_000))["psbt_id"]
+    names = ("alice", "carol") if what == "moved" else SIGNERS
+    *first, last = (names[0], "bob") if what == "asked for" else names
+    for name in first:
+        desk.approve(name, psbt_id)
+    signed, there = desk.signed(last, psbt_id), pair.there
+    other = {
+        "asked for": lambda: there.bind(approvers=carol),
+        "asked for no more": lambda: there.bind(approvers=[]),
+        "moved": lambda: ok(change_role(there.admin, desk.user_ids["carol"], SIGNER_ROLE)),
+    }
+    answer, _ = pair.at_once(lambda: desk.submit(last, psbt_id, signed), other[what])
+    workers = [platform.background.outbox() for platform in pair.platforms]
+    for _ in range(2):
+        pair.at_once(workers[0].run_due, workers[1].run_due)
+    is_final = what == "asked for no more" or ok(answer)["status"] == "SIGNED"
+    # Asked for before it is sent, whichever was first.
+    is_met = is_final and what != "asked for"
+    record = desk.proposal(psbt_id)
+    assert record["status"] == ("BROADCASTING" if is_met else "PENDING")
+    assert bool(record["waits_for"]) is not is_met
+    assert (len(pair.node.broadcasts), desk.audited().count("PROPOSAL_FINALISED")) == (is_met, is_final)
+    if what == "moved":
+        said = [each for each in desk.audited() if each in {"MEMBER_ROLE_CHANGED", "SIGNATURE_SUBMITTED"}]
+        assert is_met == (said[-1] == "MEMBER_ROLE_CHANGED")
+
+
 def test_an_approval_and_the_end_of_its_proposal_do_not_both_count(pair: Pair) -> None:
     """The threshold's signature at one platform, and the decline that loses it at the other."""
     desk = pair.desk
@@ -279,7 +369,7 @@ def test_an_approval_and_the_end_of_its_proposal_do_not_both_count(pair: Pair) -
     )
     status = desk.proposal(psbt_id)["status"]
     if status == "SIGNED":
-        assert "cannot revoke a signature" in ok(declined)["detail"]
+        assert "cannot revoke a signature" in refused(declined, 409, "STATE_CONFLICT")["detail"]
         assert pair.count(JobRow, JobRow.kind == "broadcast") == 1
     else:
         assert status == "REJECTED"

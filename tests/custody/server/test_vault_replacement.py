@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from custody.server.audit.verification import read_through
-from custody.server.store.models import CoinLockRow, KeyRow, ProposalRow, VaultSignerRow
+from custody.server.store.models import ChainCoinRow, CoinLockRow, KeyRow, ProposalRow, VaultSignerRow
 from multisig import RECEIVE
 from tests.support import two_people
 from tests.support.custody import CAFE, SHOP, SIGNERS, ok, refused
@@ -255,7 +255,7 @@ class TestSweep:
         assert tokens.finish(first)["status"] == "CONFIRMED"
         kept = vaults(desk)[desk.vault["id"]]["confirmed_sats"]
         assert kept > 100_000
-        assert "coin for its tokens" in refused(sweep(desk), 422, "INSUFFICIENT_FUNDS")["detail"]
+        assert "sats kept for its tokens" in refused(sweep(desk), 422, "INSUFFICIENT_FUNDS")["detail"]
         for call in (("transfer", new["address"], 900), ("transfer_ownership", new["address"])):
             assert vaults(desk)[desk.vault["id"]]["confirmed_sats"] > 100_000
             tokens.done(uid, *call)
@@ -267,6 +267,21 @@ class TestSweep:
         tokens.fund(100_000)
         assert tokens.done(uid, "transfer", BOB, 5)["status"] == "CONFIRMED"
         tokens.check()
+
+    def test_a_sweep_says_what_is_set_aside_and_stays(self, desk, dora):
+        desk.deposit(400_000, 300_000)
+        (row,) = desk.rows(ChainCoinRow, ChainCoinRow.amount_sats == 300_000)
+        coin, old = f"{row.txid}:{row.vout}", desk.vault
+        ok(desk.of_vault("set-coin-aside", coin=coin, reason="the auditor's"))
+        replaced(desk, dora)
+        said = ok(sweep(desk, fee_rate="2"))
+        assert (len(said["psbt_ids"]), said["set_aside_sats"]) == (1, 300_000)
+        assert coin not in map(str, desk.coins(said["psbt_ids"][0]))
+        desk.sign_off(said["psbt_ids"][0])
+        desk.settle()
+        assert "set aside" in refused(sweep(desk), 422, "INSUFFICIENT_FUNDS")["detail"]
+        ok(desk.tell("release-coin", vault_id=old["id"], coin=coin))
+        assert ok(sweep(desk, fee_rate="2"))["set_aside_sats"] == 0
 
     def test_nothing_goes_into_a_vault_that_cannot_pay_on_and_another_takes_its_place(self, desk, dora):
         more_accounts(desk)

@@ -16,11 +16,13 @@ specification is silent, and the server decided. `python -m tests.custody.spec` 
 
 
 def render(done: Comparison) -> str:
-    exact = sum(not row.wrong for row in done.rows)
+    exact, summed = sum(not row.wrong for row in done.rows), [_summed(row) for row in done.rows]
+    silent = ", ".join(row[0] for row in summed if row[1:] == ("–", "–"))
     parts = [
         TITLE,
         f"**{exact} of {len(done.rows)} endpoints are exact.**\n",
-        _table(("endpoint", "taken", "answered"), [_summed(row) for row in done.rows]),
+        _table(("endpoint", "taken", "answered"), [row for row in summed if row[1:] != ("–", "–")]),
+        f"The specification names no field of {silent}.\n",
         "## What may go wrong\n\nThe specification's conditions, as they came to be on that day.\n",
         _table(("condition", "the specification", "the server"), list(_conditions(done))),
     ]

@@ -9,7 +9,7 @@ import httpx
 from custody.schemas.call import Call
 from tests.support.platform import As
 
-_numbers = count(1_000)  # Long enough to be a password, at whichever test they begin.
+_numbers = count(100_000)  # Long enough to be a password, at whichever test they begin.
 
 
 def sample(row: Call[Any, Any], known: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,6 +56,7 @@ def _value(schema: dict[str, Any], definitions: dict[str, Any]) -> Any:
     if "anyOf" in schema:
         return _value(schema["anyOf"][0], definitions)
     stated = [schema[word] for word in ("const", "default") if word in schema] + schema.get("enum", [])
+    stated += schema.get("examples", [])
     return stated[0] if stated else _of_type(schema, definitions)
 
 

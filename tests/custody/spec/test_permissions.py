@@ -1,5 +1,7 @@
 """Every row of the table that asks for a permission, against a running platform: P23, P24, P25."""
 
+import json
+import re
 from typing import Any
 
 import httpx
@@ -8,6 +10,9 @@ import pytest
 from custody.schemas.call import Auth, Call, PermissionName, Way
 from custody.schemas.calls import CALLS
 from custody.server.rules.roles import EVERY_PERMISSION
+from tests.custody.spec.conformance import Comparison
+from tests.custody.spec.page import PAGE, render
+from tests.custody.spec.reading import Specification, conditions
 from tests.custody.spec.staging import Stage
 from tests.support.platform import As, key_offer, seed
 
@@ -19,7 +24,7 @@ ALONE = {
     "create-psbt", "preview-psbt", "cancel-psbt", "sign-psbt", "forward-to-vault", "preview-forward",
     "create-proof", "create-token", "call-contract", "preview-call", "contract-calls/resubmit",
     "add-to-contract-whitelist", "remove-from-contract-whitelist", "create_wallet", "freeze-vault",
-    "unfreeze-vault", "sweep-vault",
+    "unfreeze-vault", "sweep-vault", "set-coin-aside", "release-coin",
     # People and programs: fewer of them, one's own, and secrets of what is there.
     "leave-workspace", "set-default-workspace", "revoke-invite", "unlink-identity", "revoke-service-account",
     "issue-service-secret", "update-identity-provider-secret",
@@ -92,3 +97,27 @@ def test_p67_a_program_calls_what_is_for_programs_and_nothing_else(row: Call[Any
     else:
         answer = stage.asks_with(stage.unused, stage.program, row, code="000000", **key_offer(seed(98)))
         assert told(answer) == DENIED, answer.text
+
+
+def test_every_endpoint_is_exact(comparison: Comparison) -> None:
+    """Asked with what the specification names, and with nothing else."""
+    assert len(comparison.rows) == 42
+    assert {row.path: row.wrong for row in comparison.rows if row.wrong} == {}
+
+
+def test_every_condition_came_to_be(comparison: Comparison, specification: Specification) -> None:
+    told = conditions(specification.text)
+    assert len(told) == 8
+    assert comparison.day.told.keys() == told.keys()
+
+
+def test_the_page_is_what_was_found(comparison: Comparison) -> None:
+    assert PAGE.read_text() == render(comparison), "python -m tests.custody.spec writes it anew"
+
+
+def test_every_bound_of_an_integer_is_written_as_one(comparison: Comparison) -> None:
+    """9.223372036854776e+18 is more than the largest int64, and a generated client would take it."""
+    text = json.dumps(comparison.document.raw)
+    assert '"maximum": 9223372036854775807' in text
+    assert '"minimum": -9223372036854775808' in text
+    assert not re.findall(r'"(?:exclusive)?[mM](?:ini|axi)mum": -?[0-9.]+(?:e|\.0\b)', text)

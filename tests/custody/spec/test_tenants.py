@@ -77,7 +77,7 @@ def theirs(stage: Stage) -> dict[str, Any]:
         "webhook_id": hook,
         "delivery_id": does("test-webhook", webhook_id=hook)["delivery_id"],
         "uid": desk.enter("Shop", SHOP)["uid"],
-        "service_account_id": made(desk.world, desk.admin, rights=["VIEW_LOGS"])[0],
+        "service_account_id": made(desk.world, desk.admin, name="Reader", rights=["VIEW_LOGS"])[0],
         "contract_uid": token,
         "call_uid": call_uid,
         "org_uid": "1",

@@ -27,19 +27,25 @@ class Served:
 
     desk: SimulatorDesk = field(default_factory=lambda: SimulatorDesk("Two devices"))
     pressed: list[tuple[str, int, bool]] = field(default_factory=list)
+    then: dict[int, DeviceScreen] = field(default_factory=dict)
     url: str = ""
     _portal: BlockingPortal = field(init=False)
 
     def __post_init__(self) -> None:
         for title in ("Ledger", "Trezor"):
             self.desk.add(Stand(title, "fingerprint 9f441a36", self._pressing(title)))
+        self.desk.story.links, self.desk.follow = ("Another program",), self._document
+
+    async def _document(self, _link: str) -> str:
+        return "<p>On to the other program.</p>"
 
     def _pressing(self, title: str):
         async def press(number: int, yes: bool) -> None:
             self.pressed.append((title, number, yes))
             # As a device does: what it asked is gone.
             place = next(stand for stand in self.desk.stands if stand.title == title)
-            self.desk.show(place, DeviceScreen(ended="approved" if yes else "refused"))
+            ended = DeviceScreen(ended="approved" if yes else "refused")
+            self.desk.show(place, self.then.get(number, ended))
 
         return press
 
@@ -99,6 +105,9 @@ def test_only_who_knows_the_address_on_this_machine_gets_in(served):
         ("GET", base.rstrip("/"), {"Host": host}, b"", 404),
         ("GET", "/wrong/live/events", {"Host": host}, b"", 404),
         ("GET", f"{base}../serve.py", {"Host": host}, b"", 404),
+        ("GET", f"{base}link/1", {"Host": host}, b"", 404),
+        ("GET", f"{base}link/0", {"Host": host, "Sec-Fetch-Site": "cross-site"}, b"", 403),
+        ("POST", f"{base}live/press", own, b'{"question": 1, "answer": "Yes"}', 409),
         ("POST", "/wrong/live/press", own, press(), 404),
         ("POST", f"{base}live/press", {"Host": host}, press(), 403),
         ("POST", f"{base}live/press", {"Host": host, "Origin": "null"}, press(), 403),
@@ -114,6 +123,8 @@ def test_only_who_knows_the_address_on_this_machine_gets_in(served):
         assert answered == status, (verb, path, headers, answered)
         assert status == 400 or "default-src 'none'" in policy, (verb, path, policy)
     assert served.pressed == []
+    # A document that sends itself on has no origin, so that it can do nothing here.
+    assert asked(served, "GET", f"{base}link/0", {"Host": host})[1].startswith("sandbox allow-forms")
     assert asked(served, "POST", f"{base}live/press", own, press())[0] == 204
     assert served.pressed == [("Ledger", 7, True)]
 
@@ -131,10 +142,13 @@ async def test_a_button_answers_the_screen_that_was_seen_and_no_other():
         await desk.press(0, 9, yes=False)
     assert one.pressed == []
     views = desk.views()
-    assert [view["number"] for view in await anext(views)] == [9, 0]
+    assert [view["number"] for view in (await anext(views))["devices"]] == [9, 0]
     desk.show(stand, NEXT)
     desk.show(stand, PAYMENT)
-    assert [(view["number"], view["left"]) for view in await anext(views)] == [(7, "Reject"), (0, "")]
+    assert [(view["number"], view["left"]) for view in (await anext(views))["devices"]] == [
+        (7, "Reject"),
+        (0, ""),
+    ]
 
 
 def test_a_person_reads_the_screens_and_presses_the_buttons_by_the_keyboard(served):
@@ -159,12 +173,37 @@ def test_a_person_reads_the_screens_and_presses_the_buttons_by_the_keyboard(serv
         served.show(0, NEXT)
         expect(ledger.get_by_text("Fee 378 sat")).to_be_visible()
         expect(sign).to_be_focused()
+        expect(sign).to_be_enabled()
         page.keyboard.press("Enter")
         expect(ledger.get_by_role("log")).to_have_text("Approved.")
         page.keyboard.press("Enter")
         served.show(1, PAYMENT)
-        page.get_by_role("region", name="Trezor").get_by_role("button", name="Reject").press("Space")
+        reject = page.get_by_role("region", name="Trezor").get_by_role("button", name="Reject")
+        expect(reject).to_be_enabled()
+        reject.press("Space")
         expect(page.get_by_role("region", name="Trezor").get_by_role("log")).to_have_text("Refused.")
         assert served.pressed == [("Ledger", 8, True), ("Trezor", 7, False)]
         assert complaints.said == []
         context.close()
+
+
+def test_the_second_press_of_a_double_click_answers_nothing_that_came_after_the_first(served):
+    require_browser()
+    with launched() as chromium, chromium.in_use() as browser:
+        page = browser.new_page()
+        page.clock.install(time=0)
+        page.goto(served.url)
+        page.clock.pause_at(1_000)
+        served.then = {7: NEXT}
+        served.show(0, PAYMENT)
+        expect(page.get_by_text("to tb1q<b>payee</b>", exact=True)).to_be_visible()
+        page.clock.fast_forward(1_100)
+        sign = page.get_by_role("region", name="Ledger").get_by_role("button", name="Sign")
+        sign.click()
+        expect(page.get_by_text("Fee 378 sat")).to_be_visible()
+        sign.click(force=True, click_count=2)
+        expect(page.locator(".lost")).to_be_hidden()
+        page.clock.fast_forward(1_100)
+        sign.click()
+        expect(page.get_by_text("Approved.")).to_be_visible()
+        assert served.pressed == [("Ledger", 7, True), ("Ledger", 8, True)]

@@ -11,7 +11,7 @@ import pytest
 from device_simulators.coldcard import firmware as coldcard
 from firmware_bridge import Device, Endpoint, Family, advisories
 from firmware_bridge.advisories import firmware_known, has_anti_exfil, known_flaws, packaged
-from firmware_bridge.makers import maker_of
+from firmware_bridge.makers import MAKERS
 from firmware_bridge.makers.versions import FirmwareVersion
 from tests.conformance import makes
 from tests.conformance.rigs import bridged, short_folder
@@ -110,8 +110,8 @@ async def test_s22_what_a_device_tells_over_its_wire_is_looked_up(make, firmware
 def test_a_missing_part_is_zero_and_lines_are_kept_apart():
     assert FirmwareVersion.parse("2.5") == FirmwareVersion.parse("2.5.0.0")
     assert FirmwareVersion.parse("1.5.0Q") != FirmwareVersion.parse("1.5.0")
-    assert maker_of(Family.COLDCARD).version("1.5.0Q") is not None
-    assert maker_of(Family.TREZOR).version("1.5.0Q") is None
+    assert MAKERS[Family.COLDCARD].version("1.5.0Q") is not None
+    assert MAKERS[Family.TREZOR].version("1.5.0Q") is None
 
 
 # --- the form of the packaged list

@@ -1,11 +1,15 @@
 """QR codes: their pictures, and one scanner for all formats."""
 
 import contextlib
+import random
 import struct
-import time
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from firmware_bridge.airgap import (
     BadTransfer,
@@ -22,8 +26,10 @@ from firmware_bridge.airgap import (
     ur,
     version_of,
 )
-from firmware_bridge.airgap.codes import MAX_SCANNED
+from firmware_bridge.airgap.codes import MAX_LINES, MAX_SCANNED
 from firmware_bridge.airgap.transfer import MAX_TEXT
+from tests.support.counted import counted
+from tests.support.examples import examples
 from tests.support.wallets import make_spend, make_vault
 
 SERIES = bbqr.split(bytes(range(256)) * 5, Content.PSBT, encoding=bbqr.BbqrEncoding.HEX, max_characters=900)
@@ -118,25 +124,68 @@ def test_a_series_that_is_not_whole_is_refused(lines):
         file_of("\n".join(lines).encode())
 
 
-def _seconds(lines) -> float:
-    """Of the processor, for a series that is whole or not."""
-    began = time.thread_time()
+@dataclass(frozen=True)
+class Shown:
+    """A series of few bytes a text: a BBQr by its letter, or a fountain from part ``first`` on. ``says``: the
+    letter that stands for a zero in its headers, so that it has other numbers of parts.
+    """
+
+    kind: str
+    parts: int
+    salt: int
+    is_whole: bool
+    first: int
+    says: str
+
+    def texts(self) -> list[str]:
+        data = random.Random(self.salt).randbytes(5 * self.parts)
+        if self.kind == "UR":
+            return list(islice(ur.split(data, max_fragment=10, first=self.first), self.parts // 2 + 10))
+        encoding = bbqr.BbqrEncoding(self.kind)
+        texts = bbqr.split(data, Content.PSBT, encoding=encoding, max_characters=16)
+        return [text[:6].replace("0", self.says) + text[6:] for text in texts[: self.is_whole - 1 or None]]
+
+
+SHOWN = st.builds(
+    Shown,
+    kind=st.sampled_from(["2", "UR", "H", "Z"]),
+    parts=st.sampled_from([200, 120, 3]),
+    salt=st.integers(0, 9),
+    is_whole=st.booleans(),
+    first=st.sampled_from([1, 5_000]),
+    says=st.sampled_from("000Z1"),
+)
+
+
+def scanned(texts: list[str]) -> None:
+    """As the page's camera does it, which goes on after what was refused."""
+    scanner = Scanner()
+    for text in texts:
+        with contextlib.suppress(BadTransfer):
+            scanner.add(text)
+
+
+def read(texts: list[str]) -> None:
     with contextlib.suppress(BadTransfer):
-        file_of("\n".join(lines).encode())
-    return time.thread_time() - began
+        file_of("\n".join(texts).encode())
 
 
-@pytest.mark.parametrize("kind", ["repeated", "repeated without end", "mixed"])
-def test_s34_a_series_costs_no_more_than_its_longest_form(kind):
-    data = bytes(1_295 * 1_000)
-    longest = bbqr.split(data, Content.PSBT, encoding=bbqr.BbqrEncoding.BASE32, max_characters=1_608)
-    lines = {
-        "repeated": lambda: longest[:-1] * 2,
-        # As many lines as the limit in bytes takes: forty seconds, when each cost as much as all before it.
-        "repeated without end": lambda: [text[:16] for text in longest[:-1]] * 400,
-        "mixed": lambda: list(islice(ur.split(data, max_fragment=1_005, first=5_000), 2_590)),
-    }
-    assert _seconds(lines[kind]()) < 10 * _seconds(longest)
+@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
+@given(
+    series=st.lists(SHOWN, min_size=1, max_size=3),
+    times=st.sampled_from([100, 3, 1]),
+    chance=st.none() | st.randoms(use_true_random=False),
+)
+def test_s34_a_text_costs_as_much_however_many_came_before_it(series, times, chance) -> None:
+    """A fountain's equations are solved once besides, by the square of its parts."""
+    texts = [text for one in series for text in one.texts()]
+    if chance is not None:
+        chance.shuffle(texts)
+    solved = sum(text.startswith("UR") for text in texts) ** 2
+    for how, lines in ((scanned, texts * min(times, 3)), (read, texts * times)):
+        _, calls = counted(partial(how, lines))
+        most = 3_000 + sum(400 if text.startswith("UR") else 80 for text in lines[:MAX_LINES]) + solved
+        assert calls < most, (how, len(lines), calls, most)
 
 
 def test_s23_a_series_has_a_limit():

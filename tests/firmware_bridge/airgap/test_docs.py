@@ -23,7 +23,7 @@ def example():
 def test_the_example(tmp_path, example):
     device = CardDevice()
     device.enrol(airgap.enrolment_text(VAULT, "Treasury").encode())
-    names = {name: getattr(airgap, name) for name in airgap.__all__}
+    names = {name: value for name, value in vars(airgap).items() if not name.startswith("_")}
     names |= {"card": tmp_path, "vault": VAULT, "psbt": make_spend(VAULT)}
     names |= {"device": device, "signer": SEED.fingerprint}
     exec(compile(example, str(DOCUMENT), "exec"), names)

@@ -56,12 +56,6 @@ def test_s5_a_request_states_its_coins_as_their_previous_transactions_have_them(
         handoff.request_bytes(with_input(PSBT, 0, witness_utxo=other), VAULT)
 
 
-def test_s33_a_file_that_went_from_signer_to_signer_has_the_signatures_of_each():
-    both = BOB.sign(SIGNED)
-    assert take(both.to_bytes()) == both
-    assert take(both.to_bytes(), base=SIGNED) == both
-
-
 BOBS = BOB.sign(PSBT)
 STRANGERS = MALLORY.signatures(make_spend(make_vault((ALICE, MALLORY))), 0)
 BAD_BESIDE_IT = ALICE.sign(BOBS, sighash=0x03, inputs=[1])

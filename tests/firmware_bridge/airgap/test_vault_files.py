@@ -127,9 +127,9 @@ MAINNET = ALICE.vault_key(Network.MAINNET)
         (str(MAINNET), WrongNetwork, "mainnet|main"),
         (json.dumps(ccxp(MAINNET)), WrongNetwork, "main"),
         (str(KEY).replace("/1h/", "/0h/", 1), WrongNetwork, "another network"),
-        (json.dumps(ccxp(p2wsh_deriv="m/48'/1'/0'/1'")), InvalidPath, "native segwit"),
-        (str(ALICE.origin_key(PATH / 0)), InvalidPath, "native segwit"),
-        (str(ALICE.origin_key(DerivationPath.parse("m/48/1h/0h/2h"))), InvalidPath, "native segwit"),
+        (json.dumps(ccxp(p2wsh_deriv="m/48'/1'/0'/1'")), InvalidKey, "not an account"),
+        (str(ALICE.origin_key(PATH / 0)), InvalidKey, "not an account"),
+        (str(ALICE.origin_key(DerivationPath.parse("m/48/1h/0h/2h"))), InvalidKey, "not an account"),
         (json.dumps(ccxp(p2wsh_deriv="m/48'/1'/1'/2'")), None, ""),
         (str(KEY).replace(str(KEY.xpub), str(ALICE.origin_key(PATH / 0).xpub)), InvalidKey, "depth"),
         (f"[00000000/48h/1h/0h/2h]{KEY.xpub}", InvalidKey, "00000000"),
@@ -237,6 +237,9 @@ def enrolled_from(file_name, text):
 ACCOUNTS = tuple(ALICE.vault_key(NETWORK, account) for account in range(3))
 
 
+SHOWN = (KEY, "02575483"), (PROFILE_KEY, "045f1cf6")
+
+
 def lines(*keys):
     return "\n".join(map(str, keys))
 
@@ -246,12 +249,14 @@ def lines(*keys):
     [
         (generic(),),
         (lines(KEY, PROFILE_KEY),),
+        # As SeedSigner and Krux write them.
+        (lines(*(f"[{key.origin}]{slip132(key.xpub, form)}" for key, form in SHOWN)),),
         (lines(PROFILE_KEY), lines(KEY)),
         (generic(), lines(KEY)),
         (json.dumps({"xfp": str(ALICE.fingerprint), "p2wsh": str(KEY.xpub), "p2wsh_deriv": str(PATH)}),
          lines(PROFILE_KEY) + "\r\n"),
     ],
-    ids=["generic JSON", "lines", "two files", "the same twice", "ccxp and a line"],
+    ids=["generic JSON", "lines", "SLIP-132", "two files", "the same twice", "ccxp and a line"],
 )  # fmt: skip
 def test_the_keys_that_a_signer_registers(texts):
     assert parse_signer_keys(texts, NETWORK) == (KEY, PROFILE_KEY)
@@ -269,7 +274,7 @@ def test_the_keys_that_a_signer_registers(texts):
         ((lines(ACCOUNTS[1], PROFILE_KEY),), InvalidKey),
         ((lines(KEY, BOB.origin_key(profile_account_path(NETWORK))),), WrongDevice),
         ((lines(KEY, PROFILE_KEY, BOB.vault_key()),), InvalidKey),
-        ((lines(KEY, ALICE.origin_key(profile_account_path(NETWORK, 1))),), InvalidPath),
+        ((lines(KEY, ALICE.origin_key(profile_account_path(NETWORK, 1))),), InvalidKey),
         ((generic(bip84={"xpub": str(KEY.xpub), "deriv": "m/84'/1'/0'"}),), MultisigError),
         ((generic(bip84={"xpub": "tpub", "deriv": "m/84'/1'/0'"}),), MultisigError),
         ((lines(KEY, PROFILE_KEY).replace("/1h/", "/0h/"),), MultisigError),

@@ -11,11 +11,12 @@ from hwilib.devices.ckcc.protocol import CCProtoError
 from hwilib.devices.jadepy.jade_error import JadeError
 from hwilib.devices.ledger_bitcoin.client_base import ApduException
 from hwilib.devices.ledger_bitcoin.exception import DeviceException
-from hwilib.devices.trezorlib.exceptions import Cancelled, TrezorFailure
-from hwilib.devices.trezorlib.messages import Failure, FailureType
-from hwilib.errors import ActionCanceledError, BadArgumentError
+from hwilib.errors import BadArgumentError
 from serial import SerialException
-from usb1 import USBErrorAccess, USBErrorBusy, USBErrorNoDevice
+from trezorlib.exceptions import TrezorFailure
+from trezorlib.messages import Failure, FailureType
+from trezorlib.transport import DeviceIsBusy
+from usb1 import USBErrorAccess, USBErrorNoDevice
 
 from firmware_bridge import errors
 from firmware_bridge.errors import BridgeError
@@ -32,9 +33,8 @@ def wrapped(outer, inner):
 T, C, L, J, B = Family.TREZOR, Family.COLDCARD, Family.LEDGER, Family.JADE, Family.BITBOX02
 CASES = [
     (T, TrezorFailure(Failure(code=FailureType.ActionCancelled)), errors.RefusedByPerson),
-    # HWI's own str() of this one raises KeyError.
+    # Its own str() raises KeyError.
     (T, TrezorFailure(Failure(code=4711)), errors.DeviceFault),
-    (T, wrapped(ActionCanceledError("sign_tx canceled"), Cancelled()), errors.RefusedByPerson),
     (T, TrezorFailure(Failure(code=11, message="Device not initialized")), errors.Uninitialised),
     (T, TrezorFailure(Failure(code=14, message="Invalid session")), errors.NeedsPassphrase),
     (T, TrezorFailure(Failure(code=15, message="Busy")), errors.Busy),
@@ -43,7 +43,7 @@ CASES = [
     (T, OSError("Cannot open device", "missing udev rules"), errors.NoPermission),
     (T, OSError("open failed"), errors.NoPermission),
     (T, USBErrorAccess(), errors.NoPermission),
-    (T, USBErrorBusy(), errors.Busy),
+    (T, DeviceIsBusy("bus 1"), errors.Busy),
     (T, USBErrorNoDevice(), errors.Disconnected),
     (T, KeyError(65535), errors.DeviceFault),
     (C, CCProtoError("Coldcard Error: Unknown multisig wallet", b""), errors.NotEnrolled),

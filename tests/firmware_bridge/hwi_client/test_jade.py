@@ -60,17 +60,16 @@ def test_a_locked_device_is_never_unlocked_over_the_network(op, monkeypatch):
     assert called == []
 
 
-def test_a_device_that_locks_itself_meanwhile_calls_no_server(monkeypatch):
+@pytest.mark.parametrize("method", ["auth_user", "get_version_info", "get_xpub"])
+def test_a_server_that_a_device_names_in_any_answer_is_not_called(method, monkeypatch):
     called = []
     monkeypatch.setattr(jadepy, "_http_request", called.append, raising=False)
     peer = JadePeer(OWNER.seed)
-    told = peer.do_get_version_info({})
-    peer.state = "LOCKED"
-    peer.do_get_version_info = lambda _params: told
+    asking = {"http_request": {"params": {}, "on-reply": "pin"}}
+    setattr(peer, f"do_{method}", lambda _params: asking)
     with opened(peer) as (device, _person):
         code, _detail = outcome_of(device, "fingerprint")
-    assert code == errors.Locked.code
-    assert called == []
+    assert (code, called) == (errors.Locked.code, [])
 
 
 def test_a_probe_does_not_bind_a_wallet_to_our_network():

@@ -149,7 +149,7 @@ async def test_always_on_device_is_respected():
 
         def new_session() -> str:
             with opened(endpoint, Person()) as client:
-                return client._connection.init_device(new_session=True).hex()
+                return client._connection.initialize(None).hex()
 
         fresh = await asyncio.to_thread(new_session)
         # Another operation does not let the device ask, either.
@@ -160,7 +160,12 @@ async def test_always_on_device_is_respected():
 @pytest.mark.parametrize(
     ("options", "model", "code", "detail"),
     [
-        ({"model": "Safe 9"}, "Trezor Safe 9", "unsupported", "HWI does not know this Trezor model."),
+        (
+            {"model": "Safe 9"},
+            "Trezor Safe 9",
+            "unsupported",
+            "This program does not know this Trezor model.",
+        ),
         ({"initialized": False}, "Trezor One", "uninitialised", None),
         (
             {"bootloader": True},

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from multisig import InvalidToken
 from multisig.script import parse_op_return
 from multisig.tokens import (
-    MAX_PAYLOAD_BYTES,
     MAX_TOKEN_AMOUNT,
     Function,
     TokenCall,
@@ -72,7 +71,7 @@ def test_every_change_of_one_bit_is_another_payload_or_none(vector):
 @given(PAYLOADS)
 def test_round_trip(payload):
     data = encode_payload(payload)
-    assert len(data) <= MAX_PAYLOAD_BYTES
+    assert len(data) <= 78
     assert decode_payload(data) == payload
     assert grammar.decode(data) == as_vector(payload)
     assert grammar.encode(as_vector(payload)) == data
@@ -93,9 +92,7 @@ def test_both_find_the_same_data_in_a_mutated_output(script, data):
         script[:start] + data.draw(st.binary(max_size=3)) + script[start + data.draw(st.integers(0, 2)) :]
     )
     pushed = parse_op_return(changed)
-    assert grammar.payload_of(changed) == (
-        pushed if pushed is None or len(pushed) <= MAX_PAYLOAD_BYTES else None
-    )
+    assert grammar.payload_of(changed) == (pushed if pushed is None or len(pushed) <= 78 else None)
 
 
 @given(PAYLOADS, st.data())

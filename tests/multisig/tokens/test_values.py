@@ -1,3 +1,6 @@
+"""; docs/understand/tokens.md, from which others write theirs."""
+
+import re
 from decimal import Decimal
 
 import pytest
@@ -5,9 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multisig import InvalidToken
-from multisig.tokens import MAX_TOKEN_AMOUNT, format_units, token_amount
-from multisig.tokens.values import leb128, read_leb128
+from multisig.tokens import (
+    MAX_TOKEN_AMOUNT,
+    Function,
+    bytecode_hash,
+    decode_payload,
+    encode_payload,
+    format_units,
+    parse_bytecode,
+    token_amount,
+)
+from multisig.tokens.values import _HIDDEN, leb128, read_leb128
 from multisig.wire import Reader, WireError
+from tests.support.vectors import ROOT
 
 
 @given(st.integers(0, MAX_TOKEN_AMOUNT), st.integers(0, 18))
@@ -63,3 +76,31 @@ def test_only_the_shortest_form_is_read(data):
 def test_leb128_writes_nothing_beyond_its_bound(number):
     with pytest.raises(ValueError, match="2\\^63"):
         leb128(number)
+
+
+PAGE = (ROOT / "docs" / "understand" / "tokens.md").read_text(encoding="utf-8")
+
+
+def blocks(language=""):
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+
+
+def test_the_example_payloads_are_valid():
+    examples = [bytes.fromhex(block) for block in blocks()]
+    transfer, deploy = (decode_payload(example) for example in examples)
+    assert (transfer.function, transfer.amount) == (Function.TRANSFER, 1_250)
+    assert (deploy.ticker, deploy.whitelist_enabled, deploy.max_supply) == ("GOLD", True, 5_000)
+    assert [encode_payload(payload) for payload in (transfer, deploy)] == examples
+
+
+def test_the_example_bytecode_is_valid_and_has_the_hash_that_is_named():
+    (block,) = blocks("json")
+    blob = block.strip().encode()
+    assert parse_bytecode(blob).blob == blob
+    assert f"`{bytecode_hash(blob).hex()}`" in PAGE
+
+
+def test_the_page_lists_the_hidden_code_points():
+    listed = PAGE.partition("### Hidden code points")[2].partition("· and the last two")[0]
+    found = re.findall(r"U\+([0-9A-F]{4,6})(?:–([0-9A-F]{4,6}))?", listed)
+    assert [(int(first, 16), int(last or first, 16)) for first, last in found] == list(_HIDDEN)

@@ -83,6 +83,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
             "no check .feeshare.; .* conflict, fee-recorded, fee-share",
         ),
         (SMALL + "[checks]\nraised = []\n", 6, "checks.raised"),
+        (SMALL + "[limits]\nmax_fee_percent = 1.0\n", 6, "must be a whole number, without quotes or a point"),
         ('rules = "rules.toml"\n' + SMALL, 1, "whole path"),
         ('[platform]\nurl = "https://x.example"\n', None, "network"),
         (SMALL + "[unheard]\nof = 1\n", 5, "unheard"),

@@ -7,10 +7,13 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import islice, pairwise
 from pathlib import Path
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from custody.schemas.proposals import ProposalStatus
 from firmware_bridge import DeviceState
@@ -21,13 +24,16 @@ from signerd.core.events import JudgeAgain, News
 from signerd.core.rules.reading import written_rules
 from signerd.core.states import State
 from signerd.core.tokens import PublishedToken
+from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement, StaleApproval
 from signerd.journal import quota
 from signerd.journal.proposals import RECONSIDERED
-from tests.support.daemons import daemon_at, make_config, some_rounds, submits, until, until_state
+from tests.support.daemons import daemon_at, make_config, prepare, some_rounds, submits, until, until_state
 from tests.support.desk import open_journal, snapshot_of, spend
+from tests.support.examples import examples
 from tests.support.fake_bridge import FakeBridge
-from tests.support.fake_platform import URL, FakePlatform
+from tests.support.fake_platform import EMAIL, PASSWORD, URL, FakePlatform
+from tests.support.payments import spend_of
 from tests.support.tokens import GOLD, call, gold, published, token_snapshot
 
 pytestmark = pytest.mark.anyio
@@ -67,16 +73,51 @@ async def test_a_long_poll_is_short_while_something_is_followed_by_itself(prepar
         await until(lambda: watched.lists[-1].headers["prefer"] == "wait=20")
 
 
-async def test_s34_a_round_judges_so_many_inputs_and_outputs_and_the_rest_is_asked_for_again(
-    prepared, watched, monkeypatch
-):
-    """One after the other, where each is as large as all that a round judges."""
-    monkeypatch.setattr(follower, "MOST_PARTS_A_ROUND", 1)
-    watched.proposals = {f"p-{n}": snapshot_of(spend(n_inputs=n), f"p-{n}") for n in range(1, 6)}
-    async with daemon_at(prepared, watched, FakeBridge()) as daemon:
-        for count in range(1, 6):
-            await until(lambda count=count: len(daemon.journal.records()) >= count)
-            assert len(daemon.journal.records()) <= len(watched.lists)
+SIZES = st.lists(st.integers(1, 6), min_size=5, max_size=12)
+
+
+@settings(
+    max_examples=examples(12),
+    # Each is a whole daemon: what is drawn is short as it is.
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(sizes=SIZES, most=st.sampled_from([4, 1, 12, 1_000]), later=st.integers(0, 5))
+def test_s34_a_round_judges_so_many_inputs_and_outputs_and_the_rest_is_asked_for_again(
+    tmp_path_factory, sizes: list[int], most: int, later: int
+) -> None:
+    """What waits at the start, and what comes ``later``: one goes beyond the bound at most."""
+    state, folder = tmp_path_factory.mktemp("state"), tmp_path_factory.mktemp("platform")
+    state.chmod(0o700)
+    prepare(state)
+    waiting, parts = {}, {}
+    for number, size in enumerate(sizes):
+        psbt = spend_of(range(10 * number, 10 * number + size), (("shop", 50_000 + number),))
+        waiting[f"p-{number}"] = snapshot_of(psbt, f"p-{number}")
+        parts[f"p-{number}"] = size + 2
+    platform = WatchedPlatform(folder)
+    platform.proposals = dict(islice(waiting.items(), later, None))
+    judged: list[int] = []
+
+    def count(request: httpx.Request) -> None:
+        if "awaiting" in request.url.params:
+            judged.append(sum(parts[record.psbt_id] for record in daemons[0].journal.records()))
+
+    async def life() -> None:
+        async with daemon_at(state, platform, FakeBridge(), sign_in=False) as daemon:
+            daemons.append(daemon)
+            await daemon.sign_in(EMAIL, PASSWORD)
+            await until(lambda: len(daemon.journal.records()) == len(platform.proposals))
+            platform.proposals = waiting
+            await until(lambda: len(daemon.journal.records()) == len(waiting))
+            judged.append(sum(parts.values()))
+
+    daemons: list[Daemon] = []
+    platform.before = count
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(follower, "MOST_PARTS_A_ROUND", most)
+        asyncio.run(life())
+    assert all(after - before <= most + max(parts.values()) for before, after in pairwise(judged)), judged
 
 
 # --- several workspaces -------------------------------------------------------------------------------------

@@ -126,8 +126,12 @@ def test_what_changes_while_the_person_is_at_the_device_is_not_pinned(journal: J
 def test_a_code_is_taken_as_people_type_it_and_another_is_not() -> None:
     for typed in (CODE, CODE.lower(), CODE.replace("-", " "), f" {CODE.replace('-', '')}\n"):
         require_code(VAULT, typed)
-    for typed in ("", CODE[:-1], make_vault(threshold=1).verification_code):
-        with pytest.raises(WrongCode):
+    for typed, where in (
+        ("", "has 0 letters"),
+        (CODE[:-1], "has 31 letters"),
+        (f"0000{CODE[4:]}", "in group 1$"),
+    ):
+        with pytest.raises(WrongCode, match=where):
             require_code(VAULT, typed)
 
 

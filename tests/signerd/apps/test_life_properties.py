@@ -5,6 +5,7 @@ should.
 import asyncio
 import shutil
 import tempfile
+import unicodedata
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from signerd.errors import (
     AlreadyAsking,
     NameTaken,
     NotAllowed,
+    NotPaired,
     TooManyPairings,
     UnknownPairing,
     WrongPairingCode,
@@ -30,9 +32,18 @@ from tests.support.pairing import World
 SITES = (None, "https://one.example", "https://two.example")
 # By the design (L6, L7), and not by the program: a bound that is one too high lets one more through.
 MOST_WAIT, MOST_ASK, MOST_ASK_ALIKE, MOST_TRIES, MINUTE, LIFE = 3, 6, 3, 3, 60, 120
-NAMES = st.sampled_from("AaBCDEFG")
+NAMES = st.sampled_from(["A", "a", " \uff21 ", *"BCDEFG"])
+# A token that is none, and origins that are nobody's.
+NO_TOKENS, NO_SITES = (
+    ("signerd_" + "A" * 43, "", "\udcff"),
+    ("https://evil.example", SITES[1] + ".", SITES[1].upper()),
+)
 ALL = [str(right) for right in GRANTABLE]
 RIGHTS = st.frozensets(st.sampled_from(ALL), min_size=1)
+
+
+def plain(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).strip().lower()
 
 
 @dataclass(frozen=True)
@@ -81,6 +92,7 @@ class Lives(RuleBasedStateMachine):
         # When each request was made, and by whom.
         self.lately: list[tuple[float, str]] = []
         self.let_in: dict[str, datetime] = {}
+        self.noes: set[tuple[str, str | None]] = set()
 
     def teardown(self) -> None:
         assert first_fault(self.world.journal.audit()) is None
@@ -109,7 +121,7 @@ class Lives(RuleBasedStateMachine):
 
     def another(self, name, site, others) -> bool:
         """Whether one of them has the name, and is not the same site."""
-        same = (one for one in others if one.name.lower() == name.lower())
+        same = (one for one in others if plain(one.name) == plain(name))
         return any(site is None or one.site != site for one in same)
 
     def too_many(self, waiting: int, asker: str) -> bool:
@@ -122,13 +134,13 @@ class Lives(RuleBasedStateMachine):
         apps, waiting = self.world.apps, [one for one in self.live_requests() if one.waits]
         same = [one for one in waiting if site is not None and one.site == site]
         replaced = [one for one in same if rights <= one.rights]
-        asker = site or name.lower()
+        asker = site or plain(name)
         if site is not None and not self.let_in.get(site, self.world.wall) > self.world.wall:
             self.fails(apps.ask(name, rights, site), NotAllowed)
         elif self.another(name, site, live):
             self.fails(apps.ask(name, rights, site), NameTaken)
         elif same != replaced or (
-            site is None and any((one.site, one.name.lower()) == (None, name.lower()) for one in waiting)
+            site is None and any((one.site, plain(one.name)) == (None, plain(name)) for one in waiting)
         ):
             self.fails(apps.ask(name, rights, site), AlreadyAsking)
         elif self.too_many(len(waiting) - len(replaced), asker):
@@ -158,6 +170,12 @@ class Lives(RuleBasedStateMachine):
         self.let_one_in(SITES[1], 60)
         for wanted in (ALL[:1], ALL, ALL[:1]):
             self.ask("H", SITES[1], frozenset(wanted))
+        self.pass_time(LIFE)
+        self.ask("I", None, rights)
+        self.ask("i", SITES[1], rights)
+        self.pair("J", None, rights, rights, 1)
+        self.ask(" \uff2a ", SITES[1], rights)
+        self.ask("j", None, rights)
 
     @rule(names=st.lists(NAMES, min_size=4, max_size=9), rights=RIGHTS, are_refused=st.booleans())
     def many_ask(self, names, rights, are_refused) -> None:
@@ -264,12 +282,26 @@ class Lives(RuleBasedStateMachine):
         self.requests.clear()
         self.lately.clear()
 
+    def works(self, token: str, site: str | None) -> bool:
+        """Every reason why it does not reads the same."""
+        try:
+            self.world.apps.caller(token, site)
+        except NotPaired as no:
+            self.noes.add((str(no), no.hint))
+            assert len(self.noes) == 1
+            return False
+        return True
+
+    @invariant()
+    def what_is_no_token_lets_nobody_in(self) -> None:
+        assert not any(self.works(token, site) for token in NO_TOKENS for site in SITES)
+
     @invariant()
     def a_token_works_for_its_site_and_rights_while_it_is_neither_revoked_nor_over(self) -> None:
         for token in self.tokens:
             good = not token.revoked and self.world.wall < token.expires
-            for site in SITES:
-                assert self.world.works(token.text, site) == (good and site == token.site)
+            for site in (*SITES, *NO_SITES):
+                assert self.works(token.text, site) == (good and site == token.site)
             if good:
                 rights = self.world.apps.caller(token.text, token.site).rights
                 assert rights == {Right.ANYONE, *map(Right, token.rights)}
@@ -279,7 +311,7 @@ class Lives(RuleBasedStateMachine):
         live = [one for one in self.does(self.world.apps.list()) if one.state == "live"]
         for one in live:
             for other in live:
-                same = one.name.lower() == other.name.lower()
+                same = plain(one.name) == plain(other.name)
                 assert one is other or not same or one.origin == other.origin is not None
 
     @invariant()
@@ -288,9 +320,9 @@ class Lives(RuleBasedStateMachine):
         assert shown == {
             one.pairing.id: "waiting" if one.waits else "accepted" for one in self.live_requests() if one.open
         }
-        states = {one.id: one.state == "live" for one in self.does(self.world.apps.list())}
-        assert states == {
-            one.app_id: not one.revoked and self.world.wall < one.expires for one in self.tokens
+        assert {one.id: one.state for one in self.does(self.world.apps.list())} == {
+            one.app_id: "revoked" if one.revoked else "live" if self.world.wall < one.expires else "expired"
+            for one in self.tokens
         }
 
     @invariant()

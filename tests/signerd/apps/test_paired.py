@@ -10,8 +10,6 @@ from signerd.apps.names import PREFIX
 from signerd.apps.requests import MAX_TRIES
 from signerd.errors import (
     InvalidRequest,
-    NameTaken,
-    NotPaired,
     UnknownPairing,
 )
 from signerd.journal.storage import JOURNAL
@@ -38,37 +36,6 @@ async def test_l13_rights_are_never_added(world: World) -> None:
         with pytest.raises(InvalidRequest):
             await world.apps.accept(asked.id, asked.code, rights=rights, days=90)
     assert [one.tries_left for one in await world.apps.open_requests()] == [MAX_TRIES]
-
-
-async def test_l13_every_reason_why_a_token_is_worth_nothing_reads_the_same(world: World) -> None:
-    """And the person sees which it is in the list."""
-    await world.apps.let_in(SITE, 60)
-    revoked, expired, bound = (
-        await world.paired(),
-        await world.paired(days=1),
-        await world.paired(origin=SITE),
-    )
-    await world.apps.revoke(revoked.app_id or "")
-    world.pass_time(86_400)
-    wrong = [
-        (revoked.token, None),
-        (expired.token, None),
-        (bound.token, None),
-        (bound.token, "https://evil.example"),
-        (bound.token, SITE + "."),
-        (bound.token, SITE.upper()),
-        ("signerd_" + "A" * 43, None),
-        ("", None),
-        ("\udcff", None),
-    ]
-    sentences = set()
-    for token, origin in wrong:
-        with pytest.raises(NotPaired) as refused:
-            world.apps.caller(token or "", origin)
-        sentences.add((str(refused.value), refused.value.hint))
-    assert len(sentences) == 1
-    assert world.works(bound.token, SITE)
-    assert [one.state for one in await world.apps.list()] == ["revoked", "expired", "live"]
 
 
 async def test_l10_of_a_token_a_secret_and_a_code_nothing_is_written_down(world: World) -> None:
@@ -114,20 +81,6 @@ async def test_l13_waiters_for_the_end_of_an_app_are_woken(world: World) -> None
 
 
 # --- requests -----------------------------------------------------------------------------------------------
-
-
-async def test_l8_an_apps_name_is_its_own_from_its_question_to_its_end(world: World) -> None:
-    """A site may pair again under its own, for its origin stands beside it."""
-    await world.apps.let_in(SITE, 60)
-    asked = await world.apps.ask("Shop", READ, SITE)
-    with pytest.raises(NameTaken, match="asks already"):
-        await world.apps.ask(" Ｓhop ", READ, None)
-    await world.apps.accept(asked.id, asked.code, rights=None, days=90)
-    collected = await world.apps.collect(asked.id, asked.secret)
-    with pytest.raises(NameTaken, match="is paired already"):
-        await world.apps.ask("SHOP", READ, None)
-    await world.apps.ask("SHOP", READ, SITE)
-    await world.apps.revoke(collected.app_id or "")
 
 
 async def test_l8_what_is_known_of_an_asker_is_told_before_what_it_calls_itself(world: World) -> None:

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from signerd.core.states import State
 from signerd.loopback.access.sessions import PageSessions
-from tests.signerd.loopback.access.test_sessions import Clock
+from tests.signerd.loopback.access.test_guard import Clock
 from tests.support.browser import PATIENCE_MS, WIDE, Complaints, browser, chromium, origin_of, seat, show
 from tests.support.daemons import MemoryStore, daemon_at, make_config, prepare, unhurried_sleep
 from tests.support.fake_bridge import FakeBridge

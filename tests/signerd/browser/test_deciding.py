@@ -52,6 +52,7 @@ def test_l17_a_key_that_is_held_is_one_press(desk):
     page.locator("summary.danger").press("Enter")
     page.keyboard.press("Enter")
     expect(page.get_by_label("Why")).to_be_visible()
+    expect(page.locator("summary.danger")).to_have_text("Keep it", use_inner_text=True)
     # Another key between them, and the next press is meant.
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
@@ -76,9 +77,15 @@ def test_l17_what_a_refreshed_part_moves_is_not_pressed_at_its_new_place_at_once
     page.mouse.click(box["x"] + 5, box["y"] + 5 - 200)
     expect(approve).to_have_attribute("aria-disabled", "true")
     assert desk.outer.bridge.asked == 0
+    # It is said, and not lost in silence; a double click that acted says nothing.
+    expect(page.locator(".lost")).to_have_text(
+        "Nothing was done: this came here a moment ago. Press it again."
+    )
     page.clock.set_fixed_time(2_000_000_001_100)
     page.mouse.click(box["x"] + 5, box["y"] + 5 - 200)
     desk.daemon.until(lambda: desk.outer.bridge.asked == 1)
+    page.mouse.click(box["x"] + 5, box["y"] + 5 - 200, click_count=2)
+    expect(page.locator(".lost")).to_have_text("")
 
 
 def test_what_holds_a_payment_is_read_before_anything_else(desk):
@@ -94,12 +101,8 @@ def test_what_holds_a_payment_is_read_before_anything_else(desk):
         for check in desk.daemon.on_loop(desk.daemon.service.proposal, "p-2").checks
         if check.name == "conflict"
     ]
-    expect(page.locator("#standing-title")).to_contain_text("Held")
     warning = page.locator("#standing .notice", has_text=why[:40])
     expect(warning).to_be_in_viewport()
-    button = page.locator("#approve button")
-    expect(button).to_contain_text("Approve despite")
-    assert "main" not in (button.get_attribute("class") or "")
     draw(page, "proposal-held", ("light",))
 
 
@@ -110,12 +113,15 @@ NOTHING_LIES_OVER = """(() => {
 
 
 def expect_the_decision_in_view(page: Page) -> None:
-    """At both ends of the page, on a telephone and on a screen: nobody looks for the way to say no."""
+    """At both ends of the page, on a telephone and on a screen: nobody looks for the way to say no, and
+    whoever approves has the whole address before them.
+    """
     for size in (NARROW, WIDE):
         page.set_viewport_size(size)
         for place in (0, 100_000):
             page.evaluate(f"window.scrollTo(0, {place})")
-            for decision in (page.get_by_role("button", name="Approve on"), page.locator("summary.danger")):
+            payee, approve = page.locator(".decide .address"), page.get_by_role("button", name="Approve on")
+            for decision in (approve, payee, page.locator("summary.danger")):
                 expect(decision).to_be_in_viewport(ratio=1)
             for decision in ("#approve button", "summary.danger"):
                 until_true(page, NOTHING_LIES_OVER % decision)
@@ -224,3 +230,9 @@ def test_what_happens_leaves_alone_what_a_person_fills_in(desk):
     expect(page.get_by_role("alert")).to_be_visible()
     expect(page.get_by_label("Why")).to_have_value("half a sent")
     expect(page.get_by_label("Why")).to_be_visible()
+    # On another page a line says which proposal it is about.
+    show(page, f"{desk.origin}/devices")
+    desk.daemon.feed("p-1", "progress", "Look at your device.")
+    expect(page.locator("#heard")).to_contain_text("Look at your device. Pay 0.0005 BTC to")
+    page.locator("#heard a").press("Enter")
+    expect(page.get_by_text("Proposal p-1")).to_be_visible()

@@ -1,5 +1,6 @@
 """A device is plugged in and unlocked, its keys are registered, a vault is pinned: as a person does it."""
 
+import asyncio
 import re
 
 import pytest
@@ -7,7 +8,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 from firmware_bridge import DeviceState, Question
 from signerd.core.addresses import address_on_screen
-from tests.support.desk import VAULT
+from tests.support.desk import VAULT, VAULT_ID
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import EMAIL, PASSWORD
 from tests.support.served import make_outer
@@ -107,19 +108,20 @@ def test_keys_are_registered_and_a_vault_is_pinned_by_the_code_that_another_sign
     page = desk.page("/")
     page.get_by_role("link", name="Go on with the next step").click()
     now = page.locator("[aria-current=step]")
-    expect(now).to_contain_text("1. Sign in to the platform")
+    expect(page.get_by_role("heading", name="Sign in to the platform")).to_have_count(1)
     page.get_by_label("E-mail").fill(EMAIL)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     # A device is ready: the step after it is next.
-    expect(now).to_contain_text("3. Register its public keys")
+    expect(now).to_contain_text("2. Register its public keys")
     page.get_by_role("link", name="Register its keys").click()
     page.get_by_role("button", name="Read its keys").click()
     expect(page.get_by_role("heading", name="2. Compare, and confirm")).to_be_focused()
     page.get_by_role("button", name="This is my device: register").click()
     expect(page.get_by_role("heading", name="Registered")).to_be_focused()
+    expect(page.locator(".said")).to_be_hidden()
     page.get_by_role("link", name="The set-up's next step").click()
-    expect(now).to_contain_text("4. Pin your vault")
+    expect(now).to_contain_text("3. Pin your vault")
     page.get_by_role("link", name="Compare and pin").click()
     expect(page.locator(".verification")).to_have_text(VAULT.verification_code)
     on_screen = address_on_screen(VAULT.address(0, 0), VAULT.network)
@@ -140,6 +142,39 @@ def test_keys_are_registered_and_a_vault_is_pinned_by_the_code_that_another_sign
     page.goto(f"{desk.origin}/setup")
     expect(page.get_by_text("signerd is set up.")).to_be_visible()
     receive_to_the_vault(desk, page)
+    # A new vault appears by itself, as the page promises, once the daemon has heard of it.
+    page.get_by_role("link", name="Vaults", exact=True).click()
+    expect(page.get_by_role("heading", name="Treasury", exact=True)).to_be_visible()
+    desk.outer.platform.bad_vaults.append(
+        {**desk.outer.platform._vault(), "id": "vault-2", "name": "Reserve"}
+    )
+    follower = desk.daemon.service.follower
+    desk.daemon.on_loop(follower.read_vaults, follower.state.workspaces[0])
+    expect(page.get_by_text("The platform now calls it “Reserve”.")).to_be_visible()
+
+
+def test_s13_another_address_is_offered_while_the_device_shows_one_in_every_tab(make_desk):
+    desk = make_desk()
+    bridge, devices = desk.outer.bridge, desk.daemon.service.bridge_devices
+    page, other = (desk.page(f"/vaults/{VAULT_ID}/receive") for _ in range(2))
+    offers = [tab.get_by_role("button", name="The device shows another address") for tab in (page, other)]
+    bridge.gate = asyncio.Event()
+    come_to(page.get_by_role("button", name="Show on device"))
+    # A key that is struck twice asks once.
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    for offer in offers:
+        expect(offer).to_be_visible()
+    assert len(bridge.shown) == 1
+    expect(page.locator(".device-now")).to_contain_text("Receive address 0 of the vault 'Treasury'")
+    come_to(offers[0])
+    expect(offers[0]).to_be_enabled()
+    page.keyboard.press("Enter")
+    for offer in offers:
+        expect(offer).to_be_hidden()
+    expect(page.get_by_role("alert")).to_be_focused()
+    expect(page.get_by_role("alert")).to_contain_text("you say that the device shows another address")
+    assert devices.on_screen == {}
 
 
 def receive_to_the_vault(desk, page: Page) -> None:

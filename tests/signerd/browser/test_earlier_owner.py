@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -72,6 +73,10 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def do_POST(self) -> None:
+        self.server.requested.append(self.path)
+        self.send_error(HTTPStatus.FORBIDDEN)
+
     def log_message(self, *_args: object) -> None:
         pass
 
@@ -91,8 +96,10 @@ class Taker(ThreadingHTTPServer):
 def another_program(port: int) -> Iterator[Taker]:
     with Taker(port) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}).start()
-        yield server
-        server.shutdown()
+        try:
+            yield server
+        finally:
+            server.shutdown()
 
 
 def leave_for(window: Window, address: str) -> None:
@@ -137,7 +144,9 @@ def test_l15_what_held_the_port_while_signerd_was_down_does_nothing_once_it_is_b
     with another_program(port) as theirs:
         if open_tab:
             window.until("#connection", "Not connected: signerd was stopped")
-            window.click("#approve button")
+            # A press that meets what has just moved does nothing (L17): the person presses again.
+            for _ in range(2):
+                window.click("#approve button")
             window.until("#approve .problem", "Nothing was sent")
             assert theirs.requested == []
         # A person who knows no better opens the addresses that they know.

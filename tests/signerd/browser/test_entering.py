@@ -53,7 +53,7 @@ def test_a_person_who_types_the_code_is_in_and_a_wrong_one_is_told(desk):
     expect(page.get_by_role("heading", name="This page is not open here")).to_be_visible()
     page.get_by_label("Code").fill("00000-00000")
     page.get_by_role("button", name="Enter").click()
-    expect(page.get_by_role("alert")).to_contain_text("this code is wrong")
+    expect(page.get_by_role("alert")).to_contain_text("This code is wrong")
     # It is typed again where it was typed.
     expect(page.get_by_label("Code")).to_be_focused()
     page.get_by_label("Code").fill(new_code(desk.daemon).lower())
@@ -123,13 +123,14 @@ def change_the_rules(desk, page: Page) -> None:
     """A mistake is told with its line; what is loosened is asked again in words; each counts at once."""
     desk.until_state("p-1", State.WAITING_PERSON)
     page.get_by_role("link", name="Change limits and rules").click()
-    rules, look = page.get_by_label("rules.toml"), page.get_by_role("button", name="See what that changes")
+    rules = page.get_by_label("rules.toml")
+    look = page.get_by_role("button", name="See whether it lets more pass")
     rules.fill("[refuse]\nabove_per_transaction = 1")
     look.click()
     expect(page.locator(".problem")).to_contain_text("line 2: refuse.above_per_transaction: write an amount")
     rules.fill('[refuse]\nabove_per_transaction = "0.0001 BTC"')
     look.click()
-    expect(page.get_by_role("heading", name="Nothing is let pass")).to_be_visible()
+    expect(page.get_by_role("heading", name="As strict as before")).to_be_visible()
     page.get_by_role("button", name="Save rules.toml").click()
     expect(page.get_by_role("heading", name="Saved")).to_be_focused()
     desk.until_state("p-1", State.REFUSED)
@@ -147,3 +148,15 @@ def change_the_rules(desk, page: Page) -> None:
     page.get_by_role("button", name="Save rules.toml").click()
     desk.until_state("p-1", State.WAITING_PERSON)
     page.get_by_role("link", name="To the settings").click()
+
+
+def test_what_needs_attention_is_put_off_for_the_tab(desk):
+    page = desk.page()
+    notes = page.locator("details.attention")
+    notes.locator("summary").press("Enter")
+    notes.get_by_role("button", name="Not now").press("Enter")
+    expect(notes).to_be_hidden()
+    page.reload()
+    expect(page.get_by_role("heading", name="Proposals")).to_be_visible()
+    expect(notes).to_be_hidden()
+    expect(desk.page().locator("details.attention")).to_be_visible()

@@ -73,13 +73,18 @@ def asks_again(page: Page) -> None:
     """What is changed lets more pass than before."""
     text = page.get_by_label("config.toml")
     text.fill(text.input_value() + "\n[limits]\nwarn_fee_percent = 20\n")
-    page.get_by_role("button", name="See what that changes").first.click()
+    page.get_by_role("button", name="See whether it lets more pass").first.click()
     expect(page.get_by_label("I have read this, and want it so")).to_be_visible()
 
 
 def at_device(page: Page) -> None:
     expect(page.locator(".device-now")).to_be_visible()
     unfold(page)
+
+
+def shows_address(page: Page) -> None:
+    page.get_by_role("button", name="Show on device").click()
+    expect(page.get_by_role("button", name="The device shows another address")).to_be_visible()
 
 
 def show_codes(page: Page) -> None:
@@ -120,6 +125,7 @@ PAGES = (
     Shown("help", "/help"),
     Shown("setup", "/setup"),
     Shown("nowhere", "/nowhere"),
+    Shown("receive-at-the-device", f"/vaults/{VAULT_ID}/receive", shows_address),
     Shown("device-unlock", "/devices/{device}/unlock", asks_pin),
 )
 

@@ -30,9 +30,16 @@ pytestmark = pytest.mark.skipif(
 
 @contextmanager
 def at_terminal(state, *arguments):
+    """signerd at a terminal."""
+    with program_at_terminal("signerd", "--state", str(state), *arguments) as both:
+        yield both
+
+
+@contextmanager
+def program_at_terminal(module, *arguments):
     """The program, whose terminal it is, so that Ctrl-C is a signal to it; and our end of the terminal."""
     ours, theirs = pty.openpty()
-    command = ["setsid", "--ctty", sys.executable, "-m", "signerd", "--state", str(state), *arguments]
+    command = ["setsid", "--ctty", sys.executable, "-m", module, *arguments]
     program = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     try:
@@ -55,6 +62,18 @@ def answer(terminal: int, question: bytes, typed: bytes, *, secret: bool) -> byt
 AGAIN_SECONDS = 5.0
 PASSPHRASE = ((b"Choose a passphrase", b"phrase of mine\n", True), (b"epeat", b"phrase of mine\n", True))
 EMAIL = (b"E-mail", b"alice@example.org\n", False)
+
+
+def test_a_password_of_custody_that_is_refused_is_asked_for_again(tmp_path):
+    names = "--organisation A --workspace Main --chain regtest --email ada@b.example"
+    words = ("admin", "bootstrap", "--state", str(tmp_path / "platform"), *names.split())
+    with program_at_terminal("custody.server", *words) as (program, terminal):
+        answer(terminal, b"Password", b"password\n", secret=True)
+        assert b"at least 12 characters" in answer(terminal, b"Password", b"password1234\n", secret=True)
+        assert b"too easily" in answer(terminal, b"Password", b"a few words of mine\n", secret=True)
+        answer(terminal, b"Repeat", b"a few words of mine\n", secret=True)
+        assert b"ada@b.example is user 1" in read_until(terminal, None)
+        assert program.wait(PATIENCE) == Exit.OK
 
 
 def test_l10_a_typed_password_is_not_echoed(state):

@@ -69,7 +69,8 @@ def running(state, *options: str):
 def test_run_serves_until_it_is_told_to_stop_and_leaves_nothing(state):
     with running(state) as program:
         assert f"serves {socket_path(state)}, REGTEST" in program.first
-        assert "serves the page (`signerd open`), and apps at http://127.0.0.1:" in program.stdout.readline()
+        page = f"serves the page (`signerd --state {state} open`), and apps at http://127.0.0.1:"
+        assert page in program.stdout.readline()
         assert "You are not signed in" in program.stdout.readline()
         for command, part in (
             (["status"], "not registered"),

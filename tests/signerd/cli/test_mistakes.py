@@ -60,9 +60,10 @@ def place(tmp_path_factory):
 
 LONG = "x" * 1_001
 USAGE, DEVICE, UNDECIDED, STATE = Exit.USAGE, Exit.DEVICE, Exit.NOT_DECIDED, Exit.STATE
+NOT_FOUND = Exit.NOT_FOUND
 NO_ORIGIN = "an origin is https://host or http://host"
 NO_VAULT = "the platform has shown no vault 'nowhere'. List the vaults with `signerd vaults`."
-OTHER_CODE = "the code is not the code of this vault. Compare the code with the other signers"
+OTHER_CODE = "the code has 4 letters and figures, and the vault's has 32. Compare the code with the other"
 NOT_THERE = "cannot be read: No such file or directory."
 
 
@@ -72,7 +73,7 @@ NOT_THERE = "cannot be read: No such file or directory."
         ("nonsense", USAGE, "No such command 'nonsense'"),
         ("--nope", USAGE, "No such option '--nope'"),
         ("show", USAGE, "Missing argument 'ID'"),
-        ("show 8b", UNDECIDED, "there is no proposal '8b' here. Give 4 characters of its id or more"),
+        ("show 8b", NOT_FOUND, "there is no proposal '8b' here. Give 4 characters of its id or more"),
         (
             "show 8bdd",
             USAGE,
@@ -80,7 +81,11 @@ NOT_THERE = "cannot be read: No such file or directory."
         ),
         ("approve 8bdd12 --yes", USAGE, "with --yes a proposal is named by its whole id"),
         ("approve 8bdd1234", USAGE, "no answer to the question: Sign this on REGTEST"),
-        (f"reject 8bdd1234 --yes --reason {LONG}", USAGE, "reason: is too long: at most 1000 characters."),
+        (
+            f"decline 8bdd1234 --yes --reason {LONG}",
+            USAGE,
+            "the reason is too long: at most 1000 characters.",
+        ),
         ("export 8bdd1234 --out {folder}/none/x", USAGE, "none is not a folder. Nothing was asked."),
         ("import {folder}/none", USAGE, "The card, folder or file is not there. Insert the card"),
         ("import {folder}/junk", USAGE, "This is not a PSBT. Save or show it again on the device"),
@@ -90,19 +95,20 @@ NOT_THERE = "cannot be read: No such file or directory."
         ("inspect {folder}/cut", UNDECIDED, "The PSBT cannot be read: A value in the PSBT is malformed"),
         ("sign {folder}/small --out {folder}/there", USAGE, "there is there already. Nothing was asked"),
         ("sign -", USAGE, "a PSBT from standard input leaves no input for your answer. Give a file"),
-        ("pin nowhere", UNDECIDED, NO_VAULT),
+        ("pin nowhere", NOT_FOUND, NO_VAULT),
         ("pin vault-1 --code AAAA", UNDECIDED, OTHER_CODE),
         ("pin vault-1 --from a --psbt b", USAGE, "--from and --psbt cannot be given together. Pin from one"),
         ("pin vault-1 --from {folder}/junk", USAGE, "not text in UTF-8. A PSBT is given with --psbt."),
         ("unpin vault-1 --code AAAA", UNDECIDED, OTHER_CODE),
-        ("addresses nowhere", UNDECIDED, NO_VAULT),
+        ("addresses nowhere", NOT_FOUND, NO_VAULT),
+        ("movements vault-1 --from 2026-13-01", USAGE, "is not in the calendar, written like 2026-05-01"),
         ("addresses vault-1 --start -1", USAGE, "-1 is not in the range"),
         ("accounts --device toaster", DEVICE, "there is no device 'toaster'. Connect the device"),
         ("devices another-address", DEVICE, "this device shows no address that is to be compared. Have it"),
         ("register --file {folder}/junk", USAGE, "junk is not text in UTF-8. Give the file as the device"),
         ("pair --origin ftp://x", USAGE, NO_ORIGIN),
         ("pair 8bdd1234", UNDECIDED, "no request '8bdd1234' is open. A request lasts two minutes."),
-        ("apps revoke nobody", UNDECIDED, "no app 'nobody' is paired. List the paired apps"),
+        ("apps revoke nobody", NOT_FOUND, "no app 'nobody' is paired. List the paired apps"),
         ("login --network moonnet", USAGE, "'moonnet' is not one of 'mainnet', 'testnet4'"),
         (
             "login --device toaster:udp:1",

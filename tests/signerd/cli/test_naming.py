@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from custody.cli.access import chosen
+from custody.cli.common import Stop
 from custody.common.naming import LEAST, LONGEST, NamedRecord, next_name
 from custody.common.terminal import Exit
 from multisig import encode_address
@@ -20,11 +22,6 @@ from tests.support.served import make_outer, served_daemon
 from tests.support.wallets import pay
 
 CODE = VAULT.verification_code
-FIRST = NamedRecord("8bdd1234", ("Cold reserve", "AAAA-BBBB"), "first", 1)
-SECOND = NamedRecord("8bdd9999", ("Hot", "cold reserve", "AAAA-CCCC"), "second", 2)
-# It bears the id and the code of the first as its names.
-MIMIC = NamedRecord("ffff0000", ("8bdd1234", "AAAA-BBBB"), "mimic", 3)
-ALL = (FIRST, SECOND, MIMIC)
 
 
 @pytest.mark.parametrize(
@@ -41,48 +38,60 @@ def test_the_next_name_is_one_that_nobody_has(name, taken, following):
     assert next_name(name, taken) == following
 
 
-@pytest.mark.parametrize(
-    ("given", "meant"),
-    [
-        ("8bdd1234", FIRST),
-        ("8bdd12", FIRST),
-        ("8BDD9", SECOND),
-        ("hot", SECOND),
-        (" Hot ", SECOND),
-        ("AAAA-CCCC", SECOND),
-        ("ffff", MIMIC),
-        ("8bd", None),
-        ("Cold", None),
-        ("Cold reserve", FIRST),
-        ("cold reserve", SECOND),
-        ("", None),
-        (" ", None),
-    ],
+IDS = ("8bdd1234", "8bdd9999", "8BDD5678", "ffff0000", "cold0001")
+# Letters whose cases have other lengths, the beginning of another, a code, and ids.
+WORDS = st.sampled_from(["Cold", "Cold reserve", "Straße", "İzmir", "Ǆeta", "8bdd", "AAAA-BBBB", *IDS])
+SPELLINGS = (str, str.upper, str.lower, str.swapcase, "{} ".format, " {}".format, "{:.4}".format)
+# Few words in many spellings, so that the names of several differ in case alone.
+NAMES = st.lists(WORDS | st.text(max_size=5), min_size=1, max_size=2).flatmap(
+    lambda words: st.lists(
+        st.builds(lambda word, spell: spell(word), st.sampled_from(words), st.sampled_from(SPELLINGS)),
+        min_size=7,
+        max_size=7,
+    )
 )
-def test_one_thing_is_meant_or_none(given, meant):
-    assert named(given, ALL, "vault") is meant
 
 
-@pytest.mark.parametrize(
-    ("given", "could_be"),
-    [("8bdd", (FIRST, SECOND)), ("COLD RESERVE", (FIRST, SECOND)), ("aaaa-bbbb", (FIRST, MIMIC))],
-)
-def test_what_could_be_several_is_refused_with_all_of_them(given, could_be):
-    with pytest.raises(InvalidRequest) as refused:
-        named(given, ALL, "vault")
-    assert str(refused.value) == f"'{given}' could be any of {len(could_be)} vaults"
-    assert all(f"{one.id}  {one.words}" in refused.value.hint for one in could_be)
+def at_the_signer(typed: str, records: list[NamedRecord]) -> tuple[list[str], str]:
+    try:
+        meant = named(typed, records, "vault")
+    except InvalidRequest as error:
+        return [], f"{error}\n{error.hint}"
+    return [] if meant is None else [meant.id], ""
 
 
-@given(
-    st.lists(st.text("0123456789abcdef", min_size=8, max_size=8), min_size=1, max_size=6, unique=True),
-    st.lists(st.text("0123456789abcdef", min_size=4, max_size=8), min_size=6, max_size=6),
-)
-def test_a_whole_id_means_itself_whatever_others_are_called(ids, names):
-    candidates = [NamedRecord(one, (name, ids[0]), "", one) for one, name in zip(ids, names, strict=False)]
-    for one in candidates:
-        assert named(one.id, candidates, "vault") is one
-        assert named(one.id[: LEAST - 1], candidates, "vault") is None
+def at_the_platform(typed: str, records: list[NamedRecord]) -> tuple[list[str], str]:
+    try:
+        return [chosen(typed, records, "vault", "none such")], ""
+    except Stop as stop:
+        return [], "" if stop.hint == "none such" else f"{stop}\n{stop.hint}"
+
+
+@pytest.mark.parametrize("door", [at_the_signer, at_the_platform])
+@given(NAMES)
+def test_what_is_typed_means_one_thing_or_none_and_what_could_be_several_is_refused_with_all(door, names):
+    """A whole id means itself, whatever others are called. Else it is the beginning of an id, or a name: in
+    another case only where nothing has exactly that name.
+    """
+    called = {one: [*names[nth::5]] for nth, one in enumerate(IDS)}
+    records = [NamedRecord(one, tuple(called[one]), f"'{called[one][0]}'", one) for one in IDS]
+    for typed in sorted({spell(word) for word in (*IDS, *names, "Hot", "") for spell in SPELLINGS}):
+        could_be = {typed} if typed in IDS else bearers(typed.strip(), called)
+        found, told = door(typed, records)
+        assert found == [*could_be] * (len(could_be) == 1)
+        if len(could_be) > 1:
+            assert f"'{typed}' could be any of {len(could_be)} vaults" in told
+            assert {one for one in IDS if f"    {one}  '" in told} == could_be
+
+
+def bearers(typed: str, called: dict[str, list[str]]) -> set[str]:
+    if not typed:
+        return set()
+    begun = {one for one in called if len(typed) >= LEAST and one.lower().startswith(typed.lower())}
+    exact = {one for one, names in called.items() if typed in [each.strip() for each in names]}
+    wanted = typed.casefold()
+    folded = {one for one, names in called.items() if wanted in [each.strip().casefold() for each in names]}
+    return begun | (exact or folded)
 
 
 SHOP = pay(1, "shop").script_pubkey
@@ -130,4 +139,4 @@ def test_a_vault_is_named_and_its_id_and_code_are_said_and_pinning_asks_for_the_
     assert named_so.err == f"'treasury' is the vault {VAULT_ID}: 'Treasury', verification code {CODE}\n"
     assert named_so.out == signerd("addresses", VAULT_ID, state=desk.state).out
     signerd("unpin", "Treasury", state=desk.state, typed="AAAA-BBBB\n", ends=Exit.NOT_DECIDED)
-    signerd("addresses", "Hot", state=desk.state, ends=Exit.NOT_DECIDED)
+    signerd("addresses", "Hot", state=desk.state, ends=Exit.NOT_FOUND)

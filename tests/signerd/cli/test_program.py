@@ -17,7 +17,7 @@ from firmware_bridge.errors import BridgeError
 from signerd.cli import explain as explanations
 from signerd.cli.program import OTHER_WORDS, app
 from signerd.core.checks.table import CHECKS
-from signerd.errors import InvalidRequest, StaleApproval, leaves
+from signerd.errors import StaleApproval, leaves
 from tests.support.code_page import PAGE, page
 from tests.support.command import is_tame, signerd
 
@@ -27,9 +27,16 @@ def test_without_a_daemon_every_command_says_so_and_how_to_start_one(tmp_path, c
     for options in ([], ["--json"]):
         ended = signerd(*command.split(), *options, state=tmp_path / "s", ends=Exit.NOT_RUNNING)
         assert ended.out == ""
-        assert "signerd run" in ended.err
+        assert "`signerd run`" in ended.err
     assert ended.error["code"] == "daemon-not-running"
     assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_hint_names_the_state_folder_of_the_command_line(tmp_path, options):
+    state = tmp_path / "my state"
+    ended = signerd("--state", str(state), "status", *options, ends=Exit.NOT_RUNNING)
+    assert f"`signerd --state '{state}' run`" in ended.err
 
 
 @pytest.mark.parametrize(("typed", "meant"), OTHER_WORDS.items())
@@ -141,6 +148,4 @@ def test_both_programs_say_the_same_of_the_platforms_codes_and_who_can_act():
 
 
 def test_a_mistyped_code_is_told_its_neighbours():
-    with pytest.raises(InvalidRequest) as refused:
-        app.main(["explain", "payed-twice"], standalone_mode=False)
-    assert "paid-twice" in refused.value.hint
+    assert "paid-twice" in signerd("explain", "payed-twice", ends=Exit.USAGE).err

@@ -8,11 +8,13 @@ import threading
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from custody.common.terminal import Exit
 from firmware_bridge import DeviceState, Question
+from signerd.cli.desk import Desk
 from signerd.cli.progress import OFFER, accepting_other_address, until_decided
 from signerd.errors import AddressNotShown, DaemonNotRunning
 from tests.support.command import signerd
@@ -61,13 +63,14 @@ def terminal():
 
 def test_s13_the_word_reaches_the_device_that_is_registered_and_may_be_said_again():
     daemon, told, before = Daemon(AddressNotShown("none")), [], threading.active_count()
-    with terminal() as (person, given), accepting_other_address(lambda: daemon, told.append, at=given):
+    desk = cast("Desk", SimpleNamespace(connect=lambda: daemon, tell=told.append))
+    with terminal() as (person, given), accepting_other_address(desk, at=given):
         os.write(person, b"what?\nanother\nAnother\n")
         assert daemon.heard.wait(PATIENCE)
     assert daemon.said == ["two", "two"]
     assert told == [OFFER, "No address is on your device's screen."]
     # It ends with the waiting; without a terminal nothing is read and nothing offered.
-    with Path(os.devnull).open() as given, accepting_other_address(lambda: daemon, told.append, at=given):
+    with Path(os.devnull).open() as given, accepting_other_address(desk, at=given):
         assert threading.active_count() == before
     assert len(told) == 2
 

@@ -1,17 +1,16 @@
-"""proposals, show, approve, reject, and inspect and sign for a PSBT from a file: against a real daemon over a
+"""proposals, show, approve, decline; inspect and sign for a PSBT from a file: against a real daemon over a
 scripted platform and a device that obeys (docs/sign/payments.md, docs/sign/imported.md,
 docs/operate/issuing-a-token.md).
 """
 
 import asyncio
-import stat
 
 import pytest
 
 from custody.common.terminal import Exit
 from custody.common.text import amount
 from firmware_bridge import RefusedByPerson
-from multisig import Psbt, ReceivedPsbt, signer_progress
+from multisig import Psbt, ReceivedPsbt, signer_progress, to_version_2
 from signerd.callers import LoopbackCaller
 from signerd.cli import progress
 from signerd.shapes import ProposalView
@@ -44,7 +43,7 @@ def test_the_list_shows_titles_and_the_network_and_what_the_platform_says_and_on
     assert 'the platform says: by user 2 on 2026-01-02 03:04:05 UTC, "Invoice 7"' in ended.out
     [line] = signerd("proposals", "--json", state=desk.state).json
     assert (line["psbt_id"], line["network"], line["state"]) == ("p-1", "regtest", "waiting-for-person")
-    assert signerd("reject", "p-1", "--yes", "--json", state=desk.state).json["state"] == "declined"
+    assert signerd("decline", "p-1", "--yes", "--json", state=desk.state).json["state"] == "declined"
     assert signerd("proposals", "--json", state=desk.state).json == []
     assert "No proposal" in signerd("proposals", state=desk.state).out
     assert "     declined.\n" in signerd("proposals", "--all", state=desk.state).out
@@ -170,24 +169,28 @@ def test_ctrl_c_while_the_device_waits_leaves_the_approval_which_is_followed_wit
     ended = signerd("approve", "p-1", "--yes", state=desk.state, ends=Exit.INTERRUPTED)
     assert "Your approval stands" in ended.err
     desk.until(lambda: outer.bridge.asked == 1)
-    declined = signerd("reject", "p-1", state=desk.state, ends=Exit.NOT_DECIDED)
+    declined = signerd("decline", "p-1", state=desk.state, ends=Exit.NOT_DECIDED)
     assert ("Say no on the device." in declined.err, declined.out) == (True, ""), "it asks nothing first"
     monkeypatch.setattr("signerd.cli.proposals.until_decided", pressed)
     assert "the platform has your signature" in signerd("approve", "p-1", state=desk.state).out
     assert outer.bridge.asked == len(outer.platform.signatures("p-1")) == 1
 
 
-# --- reject -------------------------------------------------------------------------------------------------
+# --- decline ------------------------------------------------------------------------------------------------
 
 
-def test_l17_reject_asks_and_tells_the_platform_why(desk, outer):
-    ended = signerd("reject", "p-1", state=desk.state, typed="n\n", ends=Exit.DECLINED)
+def test_l17_decline_asks_and_tells_the_platform_why(desk, outer):
+    ended = signerd("decline", "p-1", state=desk.state, typed="n\n", ends=Exit.DECLINED)
     assert ended.out.endswith("Nothing was declined.\n")
+    assert "A decline cannot be taken back, and need not stop it" in ended.out
     assert shown(desk.state).state == "waiting-for-person"
-    ended = signerd("reject", "p-1", "--reason", "who is this for?", state=desk.state, typed="y\n")
+    ended = signerd("decline", "p-1", "--reason", "who is this for?", state=desk.state, typed="y\n")
     assert ended.out.endswith("Proposal p-1: declined: who is this for?\n")
     desk.until(lambda: bool(outer.platform.told()))
     assert [(t["decision"], t["reason"]) for t in outer.platform.told()] == [("reject", "who is this for?")]
+    for command, said in (("decline", "it is declined already"), ("approve", "cannot be approved: declined")):
+        again = signerd(command, "p-1", state=desk.state, ends=Exit.NOT_DECIDED)
+        assert (said in again.err, "2 other signers are enough" in again.err) == (True, True)
 
 
 @pytest.fixture
@@ -211,23 +214,30 @@ def test_inspect_shows_where_the_money_goes_and_stores_nothing(desk, file):
     assert only["psbt_id"] == "p-1"
 
 
-def test_sign_shows_asks_and_writes_the_signed_psbt(desk, outer, file, tmp_path):
+@pytest.mark.parametrize("version", [0, 2])
+def test_sign_shows_asks_and_writes_the_signed_psbt_in_the_version_that_came(
+    desk, outer, file, tmp_path, version
+):
+    """Bitcoin Core writes version 2 from release 32 on."""
     out = tmp_path / "signed"
+    if version:
+        file.write_bytes(to_version_2(bill()))
     signerd("sign", str(file), state=desk.state, typed="n\n", ends=Exit.DECLINED)
     assert outer.bridge.asked == 0
     # It waits, and is in the list as what it is.
     assert "imported by command line" in signerd("proposals", state=desk.state).out
     ended = signerd("sign", str(file), "-o", str(out), state=desk.state, typed="y\n")
-    assert stat.S_IMODE(out.stat().st_mode) == 0o600
     assert "imported by command line" in ended.err
-    assert signer_progress(Psbt.parse(out.read_text().strip()), VAULT, ALICE.fingerprint).is_complete
+    signed = ReceivedPsbt.parse(out.read_text().strip())
+    assert signed.version == version
+    assert signer_progress(signed.psbt, VAULT, ALICE.fingerprint).is_complete
     assert outer.bridge.asked == 1
     # Asked again: the same bytes, and the device is left alone.
     again = signerd("sign", str(file), state=desk.state)
     assert again.out == out.read_text()
-    newer = signerd("sign", str(file), "--psbt-version", "2", state=desk.state)
-    other = ReceivedPsbt.parse(newer.out.strip())
-    assert (other.version, other.psbt) == (2, Psbt.parse(again.out.strip()))
+    other = signerd("sign", str(file), "--psbt-version", str(2 - version), state=desk.state)
+    received = ReceivedPsbt.parse(other.out.strip())
+    assert (received.version, received.psbt) == (2 - version, signed.psbt)
     assert outer.bridge.asked == 1
     # What is there is not overwritten.
     signerd("sign", str(file), "-o", str(out), state=desk.state, ends=Exit.USAGE)

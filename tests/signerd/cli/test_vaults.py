@@ -2,12 +2,17 @@
 movements (docs/sign/airgap.md).
 """
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from custody.common.terminal import Exit
-from firmware_bridge.airgap import EnrolmentForm, enrolment_text
-from multisig import Network, encode_address
+from firmware_bridge import Registration
+from multisig import Network, encode_address, wallet_policy
+from multisig.coordinator_files import ADDRESS_PROVES
 from tests.support.command import signerd
+from tests.support.coordinators import nunchuk_bsms
 from tests.support.desk import PROFILE, VAULT, VAULT_ID, spend
 from tests.support.fake_platform import movement
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
@@ -55,7 +60,7 @@ def test_pin_shows_what_is_compared_and_with_whom_and_asks_for_the_code(register
 @pytest.mark.parametrize(
     ("option", "name", "content"),
     [
-        ("--from", "v.bsms", enrolment_text(VAULT, "V", EnrolmentForm.BSMS).encode()),
+        ("--from", "v.bsms", nunchuk_bsms(VAULT).encode()),
         ("--psbt", "p.psbt", spend().to_bytes()),
     ],
 )
@@ -67,6 +72,7 @@ def test_a_vault_that_the_person_brings_is_pinned_where_the_record_agrees(
     ended = signerd("pin", VAULT_ID, option, str(path), "--code", CODE, state=registered.state)
     assert "and the platform's record says the same" in ended.out
     assert "PINNED" in ended.out
+    assert (f"Read as a record of BSMS 1.0. {ADDRESS_PROVES}" in ended.out) is (option == "--from")
 
 
 # --- after the pin ------------------------------------------------------------------------------------------
@@ -87,6 +93,28 @@ def test_s16_a_change_is_shown_and_unpin_ends_the_alarm(registered, outer):
     outer.platform.vault = VAULT
     done = signerd("unpin", VAULT_ID, "--json", state=registered.state, typed=f"{CODE}\n")
     assert (done.json["pinned"], done.json["changes"]) == (False, [])
+
+
+def test_the_policy_is_given_with_what_a_ledger_returned(desk, outer):
+    ended = signerd("policy", "Treasury", state=desk.state)
+    assert ended.out.startswith(f"{wallet_policy(VAULT)}\n\nNo registration of a Ledger")
+    mark = Registration(ALICE.fingerprint, CODE, "Savings", b"\x0f" * 32)
+    outer.bridge.registrations += [mark, replace(mark, vault=OTHER.verification_code)]
+    ended = signerd("policy", "Treasury", state=desk.state)
+    assert ended.out.endswith(f"\n\n{ALICE.fingerprint}  'Savings'  {'0f' * 32}\n")
+    other = replace(mark, fingerprint=BOB.fingerprint, name="Other")
+    outer.bridge.registrations.append(other)
+    file = json.loads(signerd("policy", VAULT_ID, "--caravan", state=desk.state).out)
+    assert (file["name"], [each["xfp"] for each in file["ledgerPolicyHmacs"]]) == (
+        "Savings",
+        [str(ALICE.fingerprint)],
+    )
+    outer.bridge.registrations.remove(other)
+    found = signerd("policy", VAULT_ID, "--json", state=desk.state).json
+    assert found["keys"] == list(wallet_policy(VAULT).keys)
+    assert found["registrations"] == [
+        {"fingerprint": str(ALICE.fingerprint), "name": "Savings", "hmac": "0f" * 32}
+    ]
 
 
 def test_receive_gives_the_next_address_as_the_device_writes_it_and_has_it_shown(desk, outer):
@@ -132,7 +160,7 @@ def test_deposits_and_payments_in_words(desk):
     assert network.startswith("REGTEST")
     assert lines[:2] == [
         "+0.00001000 BTC (1,000 sats)  Deposit",
-        "  2026-01-02 03:04:05 UTC, not confirmed yet",
+        "  2026-01-02 03:04:05 UTC, unconfirmed",
     ]
     assert lines[3].startswith("-0.00051000 BTC (-51,000 sats)  Pay 0.0005 BTC to tb1q")
     assert lines[3].endswith("[proposal p-1]")

@@ -1,9 +1,10 @@
 """A proposal in words: nothing that matters is left out, whatever its shape."""
 
+from dataclasses import replace
+
 import pytest
 
-from custody.common.text import amount
-from custody.schemas.proposals import TroubleKind
+from custody.schemas.proposals import ProposalStatus, TroubleKind
 from multisig import ChangeTo, TxOut, build_psbt, encode_address, op_return_script, sats
 from multisig.tokens import Function, encode_payload
 from signerd.cli.words import proposal_text
@@ -12,44 +13,8 @@ from signerd.core.states import State
 from signerd.core.values import Record, Trouble
 from signerd.daemon.proposal_views import proposal_view
 from tests.multisig.tokens.samples import OWNER, call
-from tests.support.desk import NETWORK, VAULT, neighbour, review_context, snapshot_of, spend
+from tests.support.desk import NETWORK, VAULT, review_context, snapshot_of, spend
 from tests.support.wallets import fund, pay
-
-
-def _held():
-    """The second payment from the same coins, and its review."""
-    context = review_context(neighbours=(neighbour(spend(fee=1_000)),))
-    snapshot = snapshot_of(spend(fee=2_000), psbt_id="p-2")
-    found = review(snapshot, context)
-    assert found.to_acknowledge
-    return snapshot, found
-
-
-def test_it_is_held_only_until_the_decision():
-    snapshot, found = _held()
-
-    def told(state: State) -> bool:
-        view = proposal_view(Record(snapshot, state, "t"), found, NETWORK)
-        return "held until you name these warnings: conflict" in proposal_text(view)
-
-    before = {State.RECEIVED, State.WAITING_PERSON, State.INTERRUPTED}
-    assert {state for state in State if told(state)} == before
-
-
-def test_what_holds_it_stands_first_whom_it_pays_last_and_what_passed_is_a_line():
-    snapshot, found = _held()
-    view = proposal_view(Record(snapshot, State.WAITING_PERSON, "t"), found, NETWORK)
-    brief, long = proposal_text(view), proposal_text(view, verbose=True)
-    (payment,) = view.money.payments
-    for text in (brief, long):
-        blocks = text.split("\n\n")
-        assert blocks[1].startswith("It is held until you name these warnings")
-        assert blocks[2].startswith("Checks\n  WARNING")
-        assert blocks[-1].splitlines()[-2].startswith(f"  pays   {amount(payment.amount_sats)} to ")
-    passed = [check for check in view.checks if check.outcome == "allow"]
-    assert f"  ok       {len(passed)} checks passed: -v shows each" in brief
-    assert [check.name for check in passed if f"[{check.name}]" in brief] == []
-    assert [check.name for check in view.checks if f"[{check.name}]" not in long] == []
 
 
 def of_data(payload: bytes):
@@ -59,6 +24,7 @@ def of_data(payload: bytes):
 
 TRANSFER = encode_payload(call(Function.TRANSFER, amount=1_250, address=OWNER))
 FINAL = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(90_000)], 0, sequence=0xFFFFFFFF)
+TRUC = replace(FINAL, tx=replace(FINAL.tx, version=3))
 SLOW = Trouble(TroubleKind.SLOW, "bump", "It pays 1 sat/vB.", "2026-01-02T03:04:05Z")
 
 
@@ -75,6 +41,7 @@ SLOW = Trouble(TroubleKind.SLOW, "bump", "It pays 1 sat/vB.", "2026-01-02T03:04:
         ),
         (snapshot_of(spend(locktime=700_000)), {}, [", replaceable, not before 700000 (locktime)"], []),
         (snapshot_of(FINAL), {}, [", not replaceable"], []),
+        (snapshot_of(TRUC), {}, [", version 3 (TRUC, BIP-431), replaceable"], []),
         (
             snapshot_of(spend(), trouble=SLOW, txid="ab" * 32, confirmations=3),
             {"reason": "It was interrupted.", "alarm": "ALARM: altered."},
@@ -87,7 +54,7 @@ SLOW = Trouble(TroubleKind.SLOW, "bump", "It pays 1 sat/vB.", "2026-01-02T03:04:
         ),
         (snapshot_of(spend()), {"reason": "ALARM: altered.", "alarm": "ALARM: altered."}, [], []),
     ],
-    ids=range(7),
+    ids=range(8),
 )
 def test_s10_s12_what_is_known_stands_there_and_what_the_platform_claims_stands_apart(
     snapshot, record, above, claimed
@@ -101,3 +68,10 @@ def test_s10_s12_what_is_known_stands_there_and_what_the_platform_claims_stands_
     assert [words for words in above if words not in head + f"{money}\n"] == []
     assert [words for words in claimed if words in head or words not in claims] == []
     assert text.count("ALARM: altered.") == ("alarm" in record)
+
+
+@pytest.mark.parametrize(("status", "words"), [("CANCELLED", "cancelled"), ("PENDING", "ended")])
+def test_what_the_platform_ended_is_called_as_there(status, words):
+    found = Record(snapshot_of(spend(), status=ProposalStatus(status)), State.WITHDRAWN, "t")
+    text = proposal_text(proposal_view(found, review(found.snapshot, review_context()), NETWORK))
+    assert f"State: {words}\n" in text

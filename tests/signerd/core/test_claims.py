@@ -62,6 +62,14 @@ def test_s15_another_key_under_a_known_fingerprint_is_told_as_such():
     assert str(BOB.fingerprint) in sentence
 
 
+def test_the_same_key_under_another_label_is_told_as_such():
+    """No cosigner went and none came: whoever made one of the two wrote the fingerprint wrong."""
+    relabelled = VAULT.descriptor.partition("#")[0].replace(f"[{BOB.fingerprint}", "[00000001")
+    other = type(VAULT).from_descriptor(relabelled, NETWORK, strict=False)
+    (sentence,) = differences(VAULT, other)
+    assert "the same, labelled 00000001/" in sentence
+
+
 def test_s15_our_fingerprint_on_a_key_that_is_not_ours():
     forged = VAULT.descriptor.partition("#")[0].replace(
         str(ALICE.vault_key().xpub), str(MALLORY.vault_key().xpub)

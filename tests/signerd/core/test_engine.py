@@ -1,7 +1,7 @@
 """One proposal from the platform to the chain and through every way in which it may go otherwise.
 
 That nothing is signed without the person's yes to exactly that is `test_engine_properties.py`'s; that what
-was altered lapses or is set aside is the corpus's (`tests/attacks/test_sequence.py`).
+was altered lapses or is set aside is the corpus's (`tests/attacks/test_imported.py`).
 """
 
 from collections.abc import Iterable
@@ -18,8 +18,7 @@ from signerd.core.events import AskPerson, Level, News, Notify, Step
 from signerd.core.following import is_settled, receive
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.todo import Work, todo
-from signerd.core.values import Imported, Record, ReviewContext, SigningLimits, Snapshot
+from signerd.core.values import Imported, Record, ReviewContext, SigningLimits, Snapshot, Work, todo
 from signerd.errors import AnswerRefused, IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 from tests.support.desk import review_context, signed_by, snapshot_of, spend
 from tests.support.payments import forward_of, forward_psbt, neighbour_of, with_profile
@@ -161,6 +160,12 @@ WAYS = {
     "a payment that is called proven": (SUBMITTED, [says("PROVEN")], State.SUBMITTED, None, ""),
     "out": (SUBMITTED, [says("BROADCASTING")], State.BROADCAST, None, "broadcast"),
     "confirmed": (SUBMITTED, [says("CONFIRMED", confirmations=1)], State.CONFIRMED, None, "confirmed"),
+    # An end that the platform tells closes what waited.
+    "approved, and stalled there": (APPROVED, [says("STALLED")], State.BROADCAST, None, "broadcast"),
+    **{
+        f"approved, and {status} there": (APPROVED, [says(status)], State.WITHDRAWN, None, "withdrawn")
+        for status in ("REJECTED", "INVALIDATED", "FAILED")
+    },
     # A restart asks again only where the device may have been asked.
     "approved, restarted": (APPROVED, [events.Restarted()], State.WAITING_DEVICE, Work.ASK_DEVICE, ""),
     "exported, restarted": (EXPORTED, [events.Restarted()], State.EXPORTED, None, ""),
@@ -187,23 +192,6 @@ def test_what_leads_where(
     if state is State.DECLINED:
         assert ("may be signed" in found.reason) is (start.exported is not None)
         assert ("counts as signed" in found.reason) is bool(start.exported or start.signature)
-
-
-@pytest.mark.parametrize(
-    ("status", "state"),
-    [
-        ("STALLED", State.BROADCAST),
-        ("CONFIRMED", State.CONFIRMED),
-        ("REJECTED", State.WITHDRAWN),
-        ("INVALIDATED", State.WITHDRAWN),
-        ("FAILED", State.WITHDRAWN),
-        ("EXPIRED", State.EXPIRED),
-        ("REPLACED", State.SUPERSEDED),
-    ],
-)
-def test_an_end_that_the_platform_tells_closes_what_waited(status: str, state: State) -> None:
-    found = run(says(status), start=APPROVED)
-    assert (found.state, todo(found)) == (state, None)
 
 
 OUT = run(says("BROADCASTING"), start=SUBMITTING)

@@ -16,8 +16,7 @@ from signerd.core.engine import decide
 from signerd.core.following import IMPORTED_ENDS, is_settled, receive
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.todo import Work, todo
-from signerd.core.values import Imported, Record, ReviewContext
+from signerd.core.values import Imported, Record, ReviewContext, Work, todo
 from signerd.daemon.imported import signed_of
 from signerd.errors import DecisionError
 from tests.support.desk import VAULT, review_context, signed_by, snapshot_of, spend

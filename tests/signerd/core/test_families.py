@@ -67,16 +67,6 @@ def test_s11_every_pair_differs_in_more_than_the_fee_or_is_a_bump() -> None:
     assert 100 < bumps < 1_000
 
 
-def test_s6_a_bump_always_shares_a_coin_with_what_it_bumps_also_over_a_chain() -> None:
-    plans = {plan: figures(plan) for plan in WORLD if plan[1] == PAID[1]}
-    for first, second, third in product(plans, repeat=3):
-        if not differences(plans[first], plans[second], NETWORK) and not differences(
-            plans[second], plans[third], NETWORK
-        ):
-            assert not plans[first].outpoints.isdisjoint(plans[third].outpoints)
-            assert not differences(plans[first], plans[third], NETWORK)
-
-
 def test_the_rise_that_every_node_takes_pays_for_its_own_way() -> None:
     first = figures((frozenset({1}), PAID[1], 1_000))
     enough = 1_000 + first.vsize

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from custody.common.text import LONGEST_TEXT, amount, plain, said, short_ids
+from custody.common.text import LONGEST_TEXT, amount, plain, said, short_address, short_ids
 from firmware_bridge import Family
 from multisig import MAX_INDEX, RECEIVE, Network, encode_address
 from multisig.tokens import Function
@@ -23,11 +23,9 @@ from signerd.core.titles import (
     labels_paid,
     memo_of,
     proposer_of,
-    short_address,
     title_of,
 )
-from signerd.daemon.devices import FIRST
-from signerd.daemon.vaults import written_on
+from signerd.daemon.devices import FIRST, written_on
 from tests.support.desk import NETWORK, VAULT, make_pin, review_context, snapshot_of
 from tests.support.examples import examples
 from tests.support.payments import SHOP, forward_of, forward_psbt, neighbour_of, shop, spend_of, with_profile

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multisig import Sats
+from multisig import RECEIVE, Sats
 from signerd.callers import CallerKind, LoopbackCaller, Right
 from signerd.core.audit import Note
 from signerd.core.rules.values import Action, Condition, Rule, RuleKind, Rules
@@ -25,6 +25,7 @@ from tests.support.daemons import daemon_at, noted, notices, submits, until_stat
 from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, read_rules, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import URL, FakePlatform
+from tests.support.look_alikes import alike
 from tests.support.patience import PATIENCE
 from tests.support.payments import spend_of
 
@@ -77,8 +78,8 @@ def test_a_file_is_utf_8_whatever_the_desktops_language_writes(tmp_path):
     """As a desktop whose language knows no umlaut."""
     path = tmp_path / "config.toml"
     program = (
-        "import sys; from pathlib import Path; from signerd.daemon.editing import _staged\n"
-        "with _staged(Path(sys.argv[1]), 'label = \"Z\\xfcrich\"\\n') as put: put()"
+        "import sys; from pathlib import Path; from signerd.daemon.editing import staged\n"
+        "with staged(Path(sys.argv[1]), 'label = \"Z\\xfcrich\"\\n') as put: put()"
     )
     plain_c = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     subprocess.run([sys.executable, "-c", program, path], env=plain_c, check=True, timeout=PATIENCE)
@@ -95,9 +96,13 @@ async def test_limits_and_names_count_at_once(daemon):
     (own,), (apps,) = await daemon.proposals(ended=True), await daemon.proposals(ended=True, by=APP)
     assert (own.labels, "to Acme" in own.title) == (("Acme",), True)
     assert (apps.labels, "Acme" in apps.title) == ((), False)
-    assert (await daemon.reject("p-1", by=APP)).labels == ()
+    assert (await daemon.decline("p-1", by=APP)).labels == ()
     looser = editing.preview(daemon, "config.toml", CONFIG, editing.files(daemon)[0].digest)
     assert looser == ("The largest fee goes up from 0.00000100 to 0.10000000 BTC.",)
+    own = VAULT.address(RECEIVE, 0)
+    named = CONFIG + f'[addresses]\nOurs = "{own}"\nReserve = "{alike(own)}"\n'
+    with pytest.raises(LooserSettings, match=f"{alike(own)} is not {own}"):
+        change(daemon, "config.toml", named)
     lowered = editing.preview(
         daemon, "config.toml", f'{text}[checks]\nlowered = ["fee-share"]\n', editing.files(daemon)[0].digest
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from multisig import ChangeTo, Policy, Psbt, ReceivedPsbt, build_psbt, sats, verify_signatures
+from multisig import ChangeTo, Policy, Psbt, build_psbt, sats
 from signerd.callers import GRANTABLE, TERMINAL, CallerKind, LoopbackCaller
 from signerd.core.audit import Note
 from signerd.core.checks.case import hold
@@ -81,9 +81,6 @@ async def test_s6_s33_it_is_signed_once_and_what_came_with_another_copy_is_given
         again = await daemon.imported.import_psbt(BOB.sign(bill()).to_base64(), WALLET)
         assert again.psbt_id == first.psbt_id
         assert again.final is not None
-        for version in ("0", "2"):
-            told = await daemon.imported.one(first.psbt_id, WALLET, version)
-            assert verify_signatures(ReceivedPsbt.parse(told.signed_psbt).psbt, VAULT).progress == 2
         with pytest.raises(RefusedByChecks, match="input 0 is invalid"):
             await daemon.imported.import_psbt(CAROL.sign(bill(), sighash=0x02).to_base64(), WALLET)
         assert await daemon.imported.one(first.psbt_id, WALLET) == again
@@ -112,7 +109,7 @@ async def test_another_apps_same_psbt_is_another_one(daemon):
 
 async def test_declined_taken_back_or_over_it_is_not_signed(daemon, platform, bridge):
     no = await daemon.imported.import_psbt(bill(1).to_base64(), WALLET)
-    assert (await daemon.reject(no.psbt_id, "not mine")).state == "declined"
+    assert (await daemon.decline(no.psbt_id, "not mine")).state == "declined"
     back = await daemon.imported.import_psbt(bill(2).to_base64(), WALLET)
     assert (await daemon.imported.withdraw(back.psbt_id, WALLET)).state == "withdrawn"
     for psbt_id in (no.psbt_id, back.psbt_id):
@@ -206,7 +203,7 @@ async def test_l6_an_app_has_few_open_ones(daemon):
     # Another one has its own, and the first has room again when the person has decided.
     await daemon.imported.import_psbt(bill(31).to_base64(), OTHER)
     (first, *_) = await daemon.imported.all(WALLET)
-    await daemon.reject(first.psbt_id)
+    await daemon.decline(first.psbt_id)
     await daemon.imported.import_psbt(bill(30).to_base64(), WALLET)
 
 

@@ -62,7 +62,7 @@ async def test_declined_after_the_backup_it_does_not_go_out_once_that_is_restore
         backup = unpack(make_backup(prepared, utc_now())[1])
         platform.before = refuse_signatures
         await until_state(daemon, "p-1", State.KEPT)
-        await daemon.reject("p-1", "fraud")
+        await daemon.decline("p-1", "fraud")
         await until(lambda: daemon.journal.record("p-1").decline.delivered)
     platform.before = lambda _request: None
     assert restore(backup, tmp_path / "new", lambda found: found.undelivered == 1)
@@ -152,7 +152,7 @@ async def test_a_try_is_one_request_and_none_follows_a_no(daemon, platform, kept
     platform.before = busy
     await approve(daemon, "p-1")
     await until(lambda: len(sent) == 2)
-    await daemon.reject("p-1", "fraud")
+    await daemon.decline("p-1", "fraud")
     platform.before = lambda _request: None
     await until(lambda: daemon.journal.record("p-1").decline.delivered)
     await for_some_turns()
@@ -318,7 +318,7 @@ async def test_a_no_to_it_is_told_once_and_what_the_platform_says_to_it(prepared
     platform.before = answer
     async with daemon_at(prepared, platform, bridge, sleep=no_second_try) as daemon:
         await kept(daemon)
-        await daemon.reject("p-1", "no more")
+        await daemon.decline("p-1", "no more")
         await until(lambda: daemon.journal.record("p-1").decline.delivered)
         record = daemon.journal.record("p-1")
         assert (record.state, words in record.reason) == (State.DECLINED, True)

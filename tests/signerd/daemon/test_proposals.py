@@ -113,7 +113,7 @@ async def test_a_decline_waits_for_the_platform_and_survives_a_restart(prepared,
     platform.before = lambda r: problem(503, "BACKEND_UNAVAILABLE") if "sign-psbt" in r.url.path else None
     async with daemon_at(prepared, platform, bridge, store=store) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
-        await daemon.reject("p-1", "not our invoice\x1b[2J")
+        await daemon.decline("p-1", "not our invoice\x1b[2J")
     platform.before = lambda _request: None
     async with daemon_at(prepared, platform, bridge, store=store) as daemon:
         await until(lambda: bool(platform.told()))

@@ -3,20 +3,24 @@ platform says is revoked: told, not signed with, and nothing is taken away on th
 """
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from custody.schemas.keys import ChallengeLine, signed_host
+from custody.schemas.common import MAX_INT64
+from custody.schemas.keys import ChallengeLine, offered_digest
 from firmware_bridge import DeviceState
 from signerd.account.platform import PlatformClient
-from signerd.account.registration import AGAIN_HINT
+from signerd.account.registration import AGAIN_HINT, Offer, require_challenge
 from signerd.core.states import State
 from signerd.daemon import vaults
 from signerd.errors import PlatformAnswersWrongly, PlatformRefused, RegistrationStale
 from tests.support.daemons import (
-    URL,
     MemoryStore,
     approve,
     daemon_at,
@@ -26,12 +30,12 @@ from tests.support.daemons import (
     until,
     until_state,
 )
+from tests.support.desk import NETWORK
 from tests.support.fake_platform import USER_ID, listed_key, problem
 from tests.support.platform import open_world
 from tests.support.wallets import ALICE, MALLORY, Signer
 
 pytestmark = pytest.mark.anyio
-HOST = signed_host(URL)
 JSON = {"Content-Type": "application/json"}
 
 
@@ -45,29 +49,57 @@ async def test_s15_other_keys_than_those_shown_are_not_registered(state, platfor
     assert bridge.messages == []
 
 
-@pytest.mark.parametrize(
-    "lie",
-    [
-        {"challenge": "Pay all my bitcoin to Mallory"},
-        {"challenge": str(ChallengeLine(HOST, "testnet", 7, "ab" * 16, "00" * 32))},
-        {"derivation_path": "m/48h/1h/0h/2h/0/1"},
-    ],
+# Of each other: by one letter, the port, the end, and how an internationalised name is written.
+HOSTS = (
+    "custody.example",
+    "custody.example:8443",
+    "custody.example.evil.example",
+    "cust0dy.example",
+    "xn--bcher-kva.example",
+    "localhost",
 )
-async def test_the_device_signs_no_other_text_than_the_challenge(state, platform, bridge, lie):
+
+
+def altered(offer: Offer) -> Iterator[Offer]:
+    """The offer, with one key that another device or account has in its place, one less or one more."""
+    keys = offer.vault_keys
+    more = ALICE.vault_key(offer.network, len(keys))
+    for nth, own in enumerate(keys):
+        for xpub in (MALLORY.vault_key(offer.network, nth).xpub, more.xpub):
+            yield replace(offer, vault_keys=(*keys[:nth], replace(own, xpub=xpub), *keys[nth + 1 :]))
+        yield replace(offer, vault_keys=(*keys[:nth], *keys[nth + 1 :]))
+    yield replace(offer, vault_keys=(*keys, more))
+    yield replace(offer, profile=MALLORY.profile().key)
+    yield replace(offer, profile=replace(offer.profile, xpub=more.xpub))
+
+
+@given(st.permutations(HOSTS), st.integers(1, 5), st.integers(1, MAX_INT64), st.integers(1, MAX_INT64))
+def test_s36_the_line_that_is_signed_is_this_platforms_for_exactly_these_keys(hosts, count, user, another):
+    here, *elsewhere = hosts
+    keys = tuple(ALICE.vault_key(NETWORK, account) for account in range(count))
+    offer = Offer(NETWORK, keys, ALICE.profile().key)
+    line = ChallengeLine(here, NETWORK.api_name, user, "ab" * 16, offered_digest(offer.pairs()))
+    require_challenge(str(line), offer, user, here)
+    others = [replace(line, host=host) for host in elsewhere]
+    others += [replace(line, keys_digest=offered_digest(each.pairs())) for each in altered(offer)]
+    others.append(replace(line, network="mainnet"))
+    others += [replace(line, user_id=another)] * (another != user)
+    for text in ("Pay all my bitcoin to Mallory", f"{line} ", *map(str, others)):
+        with pytest.raises(PlatformAnswersWrongly):
+            require_challenge(text, offer, user, here)
+
+
+async def test_the_device_signs_at_the_offers_path_alone(state, platform, bridge):
     def lied(request: httpx.Request) -> httpx.Response | None:
         if request.url.path != "/api/v1/key-challenge":
             return None
-        honest = {
-            "challenge": "x",
-            "derivation_path": "m/48h/1h/0h/2h/0/0",
-            "expires_at": "2026-01-02T03:04:05Z",
-        }
-        return httpx.Response(200, json={**honest, **lie})
+        told = platform._challenge(request, json.loads(request.content))
+        return httpx.Response(200, json=told | {"derivation_path": "m/48h/1h/0h/2h/0/1"})
 
     platform.after = lied
     async with daemon_at(state, platform, bridge) as daemon:
         preview = await daemon.preview_registration()
-        with pytest.raises(PlatformAnswersWrongly):
+        with pytest.raises(PlatformAnswersWrongly, match="signature at m/48h/1h/0h/2h/0/1"):
             await daemon.register(preview.device_id, preview.digest)
     assert bridge.messages == []
 

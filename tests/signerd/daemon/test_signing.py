@@ -157,7 +157,7 @@ async def test_s13_of_two_addresses_that_are_asked_for_at_once_a_late_answer_str
     bridge, now = Cancelled(gate=asyncio.Event()), 0.0
     devices, place = Devices(bridge, clock=lambda: now), FIRST
     first, second = (
-        asyncio.create_task(devices.show_address(bridge.device.id, VAULT, place, lambda _progress: None))
+        asyncio.create_task(devices.show_address(bridge.device, VAULT, place, lambda _progress: None))
         for _ in range(2)
     )
     await bridge.on.wait()
@@ -176,6 +176,7 @@ async def test_s13_of_two_addresses_that_are_asked_for_at_once_a_late_answer_str
 
 
 READY, LOCKED, OF_BOB = device(1), device(2, DeviceState.LOCKED), device(3, signer=BOB)
+ASKED = device(4, DeviceState.BUSY)
 
 
 @pytest.mark.parametrize(
@@ -185,6 +186,8 @@ READY, LOCKED, OF_BOB = device(1), device(2, DeviceState.LOCKED), device(3, sign
         ((READY, OF_BOB), OF_BOB.id, OF_BOB),
         ((READY, OF_BOB), None, "several"),
         ((LOCKED,), None, "no device is ready"),
+        ((READY, ASKED), None, READY),
+        ((LOCKED, ASKED), None, "Fake is asked something now"),
         ((LOCKED,), "trezor-404", "trezor-404"),
         ((LOCKED,), LOCKED.id, "locked"),
     ],

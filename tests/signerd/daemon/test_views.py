@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from firmware_bridge import Device, DeviceState, Endpoint
+from firmware_bridge import Device, DeviceState, Endpoint, missing
 from multisig import RECEIVE, ChangeTo, Network, TxOut, Vault, build_psbt, op_return_script, sats
 from multisig.tokens import encode_payload, token_script, token_words
 from signerd.account.vaults import SeenVault
@@ -17,7 +17,6 @@ from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.tokens import PublishedToken
 from signerd.core.values import Record
-from signerd.daemon import views
 from signerd.daemon.imported import Reviews
 from signerd.daemon.proposal_views import proposal_line, proposal_view
 from signerd.daemon.views import ADVICE, device_view, vault_view
@@ -129,11 +128,14 @@ def test_s13_a_line_says_what_a_proven_token_does_and_nothing_of_another():
 
 
 def test_where_hwi_is_missing_no_other_device_is_advised(monkeypatch):
-    device = Device.at(Endpoint.parse("trezor:udp:127.0.0.1:1"), "Trezor")
-    device = replace(device, state=DeviceState.UNSUPPORTED)
-    assert device_view(device).advice == ADVICE[DeviceState.UNSUPPORTED]
-    monkeypatch.setattr(views, "missing_hwi", lambda: "HWI is not installed here")
-    assert device_view(device).advice is None
+    trezor, ledger = (
+        replace(Device.at(Endpoint.parse(f"{family}:1"), family), state=DeviceState.UNSUPPORTED)
+        for family in ("trezor:udp:127.0.0.1", "ledger:tcp:127.0.0.1")
+    )
+    assert device_view(ledger).advice == ADVICE[DeviceState.UNSUPPORTED]
+    monkeypatch.setattr(missing, "find_spec", lambda _name: None)
+    assert device_view(ledger).advice is None
+    assert device_view(trezor).advice == ADVICE[DeviceState.UNSUPPORTED]
 
 
 def test_l8_a_devices_own_words_are_tame():

@@ -63,8 +63,8 @@ async def test_a_no_is_told_with_what_to_do_and_the_step_is_offered_again(tmp_pa
         NotSigned("you said no."), AddressNotShown("the device said no", hint="Do this."), "done"
     )
     assert await with_retries(demo, attempt) == "done"
-    again = "Try it again? [Y/n]"
-    assert said == ["\nNot done: you said no.", again, "\nNot done: the device said no. Do this.", again]
+    again = "Try it again?"
+    assert said == [f"Not done: you said no. {again}", f"Not done: the device said no. Do this. {again}"]
     demo, said = demo_with(tmp_path, "n")
     with pytest.raises(StepDeclined):
         await with_retries(demo, failing(NotSigned("you said no")))
@@ -86,8 +86,7 @@ async def test_the_end_offers_the_token_once_and_waits_until_it_is_told_to_stop(
     demo, said = demo_with(tmp_path, "t", "q")
     await explore(demo, rest)
     assert (ran, demo.finished) == (["token"], True)
-    questions = [line for line in said if "stop everything" in line]
-    assert ["t: go on" in line for line in questions] == [True, False]
+    assert said.count("What now?") == 2
 
 
 # The real program, with a story of one question in the place of the programs that it starts.
@@ -141,7 +140,7 @@ def test_it_ends_at_once_and_calmly_wherever_the_person_ends_it(tmp_path, person
         assert demo.stdin is not None
         assert demo.stdout is not None
         said = ""
-        for question, answer in zip(("Press? ", "stop everything. "), person, strict=False):
+        for question, answer in zip(("n: no: ", "q: Stop everything: "), person, strict=False):
             while not said.endswith(question):
                 some = demo.stdout.read(1)
                 assert some, said

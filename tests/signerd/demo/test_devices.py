@@ -66,10 +66,10 @@ async def test_a_question_is_answered_in_either_place_and_is_open_in_neither_the
     program, terminal, desk = Device(), Terminal(), SimulatorDesk("Devices")
     device = DemoDevice("Ledger", "tcp:x", "9f441a36", cast("Program", program), desk, terminal)
     desk.add(device.stand)
-    views: AsyncIterator[list[dict[str, Any]]] = desk.views()
+    views: AsyncIterator[dict[str, Any]] = desk.views()
 
     async def on_the_page(number: int) -> None:
-        while (await anext(views))[0]["number"] != number:
+        while (await anext(views))["devices"][0]["number"] != number:
             pass
 
     async with asyncio.timeout(PATIENCE):

@@ -11,6 +11,9 @@ from typing import TextIO
 
 import pytest
 
+from device_simulators.errors import NoSuchPrompt
+from signerd.demo.programs import Programs
+from signerd.demo.stage import Demo
 from signerd.demo.terminal import InputEnded, Terminal, boxed
 from tests.support.patience import PATIENCE
 
@@ -68,6 +71,28 @@ async def test_what_was_typed_before_a_question_answers_nothing(monkeypatch, cap
         assert await asked == "no"
 
 
+async def test_what_the_page_answers_counts_for_the_question_that_it_shows(monkeypatch, capsys, tmp_path):
+    async with seated(monkeypatch, capsys) as (terminal, person), asyncio.timeout(PATIENCE):
+        desk = Demo(tmp_path, Programs(tmp_path), auto=False, terminal=terminal).desk
+        menu = await of(terminal.choose("What now?", {"t": "Token", "q": "Stop"}, gives_way=True))
+        first, words = desk.story.number, desk.story.answers
+        assert (desk.story.question, words) == ("What now?", ("Token", "Stop"))
+        # A device has its buttons on the page: the other question is not there meanwhile.
+        device = await of(terminal.choose("Which button?", YES_NO))
+        assert desk.story.number == 0
+        with pytest.raises(NoSuchPrompt):
+            desk.answer(first, "Stop")
+        person.types("yes\n")
+        assert await device == "yes"
+        for number, answer in ((first, "Stop"), (desk.story.number, "Approve"), (0, "Stop")):
+            with pytest.raises(NoSuchPrompt):
+                desk.answer(number, answer)
+        desk.answer(desk.story.number, "Stop")
+        assert await menu == "Stop"
+        assert desk.story.number == 0
+        await person.reads("Stop, on the page")
+
+
 async def test_a_device_s_question_goes_first_and_the_other_is_asked_again(monkeypatch, capsys):
     async with seated(monkeypatch, capsys) as (terminal, person):
         menu = await of(terminal.choose("What now?", {"q": "stop"}, gives_way=True))
@@ -95,7 +120,7 @@ async def test_without_a_person_a_question_is_not_waited_for(monkeypatch, capsys
         async with terminal.open(), asyncio.timeout(PATIENCE):
             with pytest.raises(InputEnded):
                 await terminal.choose("Approve?", YES_NO)
-            await terminal.ended()
+            await terminal.ended.wait()
 
     with open(os.devnull) as nobody:  # noqa: ASYNC230, PTH123
         await asks(nobody)

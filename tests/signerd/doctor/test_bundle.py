@@ -21,8 +21,8 @@ from tests.support.desk import VAULT
 from tests.support.examples import examples
 
 DEVICE = DeviceView(
-    id="trezor-1", family="trezor", model="T", label=None, endpoint="e", state="ready", fingerprint=None,
-    emulator=True, detail=None, advice=None,
+    id="trezor-1", family="trezor", name="T", model="T", label=None, endpoint="e", state="ready",
+    fingerprint=None, emulator=True, detail=None, advice=None,
 )  # fmt: skip
 
 PLANTED = {

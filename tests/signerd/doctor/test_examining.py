@@ -13,10 +13,11 @@ from signerd.client import DaemonClient
 from signerd.doctor import machine, platform
 from signerd.doctor.examining import examine
 from signerd.doctor.finding import DoctorFinding, DoctorOutcome, Installation, well
-from signerd.doctor.machine import sandbox
+from signerd.doctor.machine import notes, sandbox
 from signerd.errors import SecretsLocked
 from signerd.journal.storage import held
 from signerd.udev import rules
+from tests.signerd.loopback.test_routes import STATUS
 from tests.support.dripping import dripping
 from tests.support.served import make_outer, served_daemon
 
@@ -167,6 +168,19 @@ def test_beside_a_running_daemon(tmp_path):
     assert found["devices"].outcome in {DoctorOutcome.WELL, DoctorOutcome.NOTE}
     assert "TREZOR-2.5.1-REPLACEMENT (2022-05-18)" in found["firmware"].found
     assert f"The list is of {packaged().read_on}." in found["firmware"].why
+
+
+@pytest.mark.parametrize(
+    ("told", "outcome"),
+    [
+        ((), DoctorOutcome.WELL),
+        (("Back up now.",), DoctorOutcome.NOTE),
+        (("Back up now.", "Vault Cold: ALARM: its keys changed."), DoctorOutcome.TROUBLE),
+    ],
+)
+def test_an_alarm_is_no_note(installation, told, outcome):
+    installation.status = STATUS.model_copy(update={"notes": told})
+    assert notes(installation).outcome is outcome
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def desk(tmp_path, outer):
 @pytest.fixture
 def hwi(desk):
     def ask(*arguments, typed=""):
-        # A test that fails does not wait as a person would.
-        return signerd_hwi("--wait", "5", *arguments, state=desk.state, typed=typed)
+        # The device is at an emulator's address. A test that fails does not wait as a person would.
+        return signerd_hwi("--emulators", "--wait", "5", *arguments, state=desk.state, typed=typed)
 
     return ask

@@ -1,5 +1,9 @@
 """The tables between the daemon's words and HWI's, each against the other side."""
 
+from argparse import Namespace
+from importlib import import_module
+from types import SimpleNamespace
+
 import hwilib.errors as theirs
 import pytest
 
@@ -10,18 +14,17 @@ from firmware_bridge.presence.usb import USB_MODELS
 from signerd import errors as e
 from signerd.core.states import State
 from signerd.errors import HwiCode
-from signerd.hwi import listing, registrations
-from signerd.hwi.codes import code_of
+from signerd.hwi import codes, listing, signing
+from signerd.hwi.codes import HwiError, code_of
 from signerd.hwi.signing import ENDS
 
 
 def test_the_codes_are_hwi_s_own():
     named = {value: name for name, value in vars(theirs).items() if name.isupper() and isinstance(value, int)}
     # The one that came after 3.2.0.
-    assert set(named) <= {code.value for code in HwiCode} <= set(named) | {HwiCode.INVALID_POLICY}
-    for code, name in named.items():
+    for code in set(HwiCode) - {HwiCode.INVALID_POLICY}:
         # HWI's own spelling of this one is another.
-        assert name in {HwiCode(code).name, "UNKNWON_DEVICE_TYPE"}
+        assert named[code] in {code.name, "UNKNWON_DEVICE_TYPE"}
 
 
 @pytest.mark.parametrize(
@@ -42,8 +45,49 @@ def test_words_of_a_device_cannot_pass_for_the_person_s_no():
 
 def test_every_state_of_a_device_has_its_row_or_is_passed_over():
     assert set(listing._STATES) | listing._PASSED_OVER == {state.value for state in DeviceState}
-    assert set(MAKERS) == listing.FAMILIES
-    assert {family for family, maker in MAKERS.items() if not maker.enrols} == registrations._KEEP_NONE
+    assert set(MAKERS) == set(codes.FAMILIES)
+    keep_none = {family for family, (_, refused) in codes.FAMILIES.items() if "registerdescriptor" in refused}
+    assert {family for family, maker in MAKERS.items() if not maker.enrols} == keep_none
+
+
+DRIVER = {
+    "wipe": "wipe_device",
+    "setup": "setup_device",
+    "restore": "restore_device",
+    "backup": "backup_device",
+    "togglepassphrase": "toggle_passphrase",
+    "promptpin": "prompt_pin",
+    "sendpin": "send_pin",
+}
+
+
+def ours(family, command):
+    device = SimpleNamespace(family=family)
+    asked = (signing._asked_here, listing.Chosen(None, None, device))
+    if "pin" not in command:
+        asked = (codes.refuse, Namespace(command=command), device)
+    with pytest.raises(HwiError) as refused:
+        asked[0](*asked[1:])
+    assert refused.value.code is HwiCode.UNAVAILABLE_ACTION
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("family", sorted(codes.FAMILIES))
+def test_what_hwi_s_own_driver_refuses_is_refused_in_its_words(family):
+    driver = getattr(import_module(f"hwilib.devices.{family}"), f"{family.capitalize()}Client")
+    unopened, refused = driver.__new__(driver), {}
+    unopened.type = "Trezor"
+    for command, method in DRIVER.items():
+        try:
+            getattr(unopened, method)(*["1"] * (command == "sendpin"))
+        except theirs.UnavailableActionError as error:
+            refused[command] = str(error)
+        except AttributeError:
+            # It goes to the device, which is not there.
+            continue
+    pins = {"promptpin", "sendpin"} if family not in listing.PIN_AT_THE_HOST else set()
+    here = codes.FAMILIES[family][1] & set(DRIVER) | pins
+    assert refused == {command: ours(family, command) for command in here}
 
 
 def test_every_end_without_a_signature_is_known():
@@ -59,7 +103,7 @@ def test_every_ledger_that_hwi_drives_has_hwi_s_name():
     from hwilib.devices.ledger import LEDGER_MODEL_IDS
 
     ours = {
-        listing.MODELS[model.model]
+        listing.model_of(SimpleNamespace(model=model.model, family="ledger", emulator=False))
         for model in USB_MODELS
         if model.family is Family.LEDGER and model.transport is not None
     }

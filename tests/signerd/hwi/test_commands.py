@@ -7,19 +7,19 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
 from firmware_bridge import DeviceState, Question
-from firmware_bridge.errors import Disconnected
+from firmware_bridge.errors import Disconnected, Locked
 from multisig import (
-    Psbt,
+    Fingerprint,
     ReceivedPsbt,
     multisig_account_path,
     profile_account_path,
     signer_progress,
     to_version_2,
-    verify_signatures,
 )
 from signerd.errors import HwiCode
 from signerd.hwi import signing
@@ -30,7 +30,7 @@ from tests.support.desk import NETWORK, PROFILE, VAULT
 from tests.support.wallets import ALICE, BOB
 
 F = str(ALICE.fingerprint)
-NAMED = ("--fingerprint", F, "--chain", "regtest")
+NAMED = ("--emulators", "--fingerprint", F, "--chain", "regtest")
 ACCOUNT = "m/84h/1h/0h"
 
 
@@ -76,6 +76,22 @@ def test_enumerate_answers_from_memory_and_no_device_is_touched(hwi, outer):
         }
     ]
     assert outer.bridge.failures, "nobody took it"
+    # Before a probe nobody knows which Trezor it is.
+    outer.bridge.emulator, outer.bridge.model, outer.bridge.state = False, "Trezor", DeviceState.PROBING
+    (row,) = hwi("enumerate").value
+    assert row["model"] == "trezor"
+
+
+def test_an_emulator_is_seen_where_it_is_asked_for_or_its_type_and_path_are(desk, outer):
+    def ask(*given):
+        return signerd_hwi(*given, "--chain", "regtest", "getxpub", ACCOUNT, state=desk.state)
+
+    for found, is_emulator in ((False, True), (True, False)):
+        outer.bridge.emulator = is_emulator
+        assert len(signerd_hwi("enumerate", state=desk.state).value) == found
+        for given in (("-f", F), ("-t", "trezor"), ("-f", F, "-t", "trezor")):
+            assert ("xpub" in ask(*given).value) == found, given
+        assert "xpub" in ask("-t", "trezor", "-d", "udp:127.0.0.1:1").value
 
 
 def test_without_a_daemon_the_list_has_a_row_that_says_so(tmp_path):
@@ -111,6 +127,11 @@ def test_getxpub_of_a_registered_account_needs_no_device_and_of_another_one_it_d
     outer.bridge.state = DeviceState.ABSENT
     for path in (ACCOUNT, "m/84'/1'/0'", "84H/1H/0H"):
         assert hwi(*NAMED, "getxpub", path).value == {"xpub": str(PROFILE.key.xpub)}
+    # Also where the program names the place at which it saw the device of that fingerprint.
+    by_place = ("-t", "trezor", "-d", "udp:127.0.0.1:1")
+    assert hwi(*by_place, *NAMED, "getxpub", ACCOUNT).value["xpub"]
+    # Of the place alone nothing proves which device was there.
+    no(hwi(*by_place, "--chain", "regtest", "getxpub", ACCOUNT), HwiCode.DEVICE_CONN_ERROR)
     below = profile_account_path(NETWORK) / "0/5"
     assert hwi(*NAMED, "getxpub", str(below)).value == {"xpub": str(ALICE.origin_key(below).xpub)}
 
@@ -132,6 +153,40 @@ def test_getdescriptors_gives_the_registered_account_and_leaves_the_other_types_
         assert text.startswith(f"wpkh([{F}/84h/1h/0h]{PROFILE.key.xpub}/{chain}/*)#")
     # Of another account Core would receive there, and signerd would not sign for it.
     no(hwi(*NAMED, "getdescriptors", "--account", "1"), HwiCode.UNAVAILABLE_ACTION)
+
+
+def test_getkeypool_is_of_the_registered_account_or_a_named_vault_and_of_no_other_type(hwi, outer):
+    """Its form is HWI's own: `test_parity`."""
+    outer.bridge.state = DeviceState.ABSENT
+    told = hwi(*NAMED, "getdescriptors").value
+    both = [(told["receive"][0], False), (told["internal"][0], True)]
+    of_path = ("--path", "m/84h/1h/0h/0/*", "--internal")
+    for given, wanted in (
+        ((), both),
+        (("--all",), both),
+        (("--internal",), both[1:]),
+        (of_path, [(told["receive"][0], True)]),
+        (of_path[:2], both[:1]),
+    ):
+        rows = hwi(*NAMED, "getkeypool", *given, "0", "20").value
+        assert [(row["desc"], row["internal"]) for row in rows] == wanted, given
+    rows = hwi(*NAMED, "--vault", "Treasury", "getkeypool", "0", "20").value
+    assert [row["desc"] for row in rows] == [VAULT.chain_descriptor(0), VAULT.chain_descriptor(1)]
+    for given, code in (
+        (("--path", "84h/1h/0h/0/*"), HwiCode.BAD_ARGUMENT),
+        (("--path", "m/84h/1h/0h/0/"), HwiCode.BAD_ARGUMENT),
+        (("--path", "m/x/*", "--addr-type", "legacy"), HwiCode.BAD_ARGUMENT),
+        (("--path", "m/84h/1h/0h/2/*"), HwiCode.UNAVAILABLE_ACTION),
+        (("--path", "m/84h/1h/1h/0/*"), HwiCode.UNAVAILABLE_ACTION),
+        (("--path", "m/48h/1h/0h/2h/0/*"), HwiCode.UNAVAILABLE_ACTION),
+        (("--account", "1"), HwiCode.UNAVAILABLE_ACTION),
+        (("--addr-type", "tap"), HwiCode.UNAVAILABLE_ACTION),
+    ):
+        no(hwi(*NAMED, "getkeypool", *given, "0", "20"), code)
+    no(
+        hwi(*NAMED, "--vault", "Treasury", "getkeypool", "--path", "m/84h/1h/0h/0/*", "0", "20"),
+        HwiCode.BAD_ARGUMENT,
+    )
 
 
 def test_getdescriptors_of_a_named_vault_are_its_own_and_of_a_pinned_one_alone(hwi):
@@ -185,7 +240,7 @@ NO_ADDRESS_OF_OURS = [
     (single() + "#aaaaaaaa", HwiCode.BAD_ARGUMENT),
     (f"sh({single()})", HwiCode.UNAVAILABLE_ACTION),
     (f"wpkh({PROFILE.key}/0/*)", HwiCode.BAD_ARGUMENT),
-    (f"wpkh({PROFILE.key})", HwiCode.BAD_ARGUMENT),
+    (f"wpkh({PROFILE.key})", HwiCode.UNAVAILABLE_ACTION),
     ("(" * 5000, HwiCode.BAD_ARGUMENT),
 ]
 
@@ -199,34 +254,45 @@ def test_l5_displayaddress_of_anything_else_reaches_no_device(hwi, outer):
 # --- signing ------------------------------------------------------------------------------------------------
 
 
-def test_signtx_waits_for_the_person_and_gives_the_signed_psbt(desk, hwi):
+@pytest.mark.parametrize("version", [0, 2])
+def test_signtx_waits_for_the_person_and_gives_the_signed_psbt_in_the_version_that_came(desk, hwi, version):
+    """Bitcoin Core writes version 2 from release 32 on."""
     psbt = bill(policy=PROFILE)
+    text = base64.b64encode(to_version_2(psbt) if version else psbt.to_bytes()).decode()
     with person(desk, approves):
-        answered = hwi(*NAMED, "--stdin", typed=f"signtx {psbt.to_base64()}\n")
+        answered = hwi(*NAMED, "--stdin", typed=f"signtx {text}\n")
     assert answered.value["signed"] is True
-    signed = Psbt.parse(answered.value["psbt"])
-    assert not signer_progress(signed, PROFILE, ALICE.fingerprint).missing
+    signed = ReceivedPsbt.parse(answered.value["psbt"])
+    assert (signed.version, signed.psbt.tx) == (version, psbt.tx)
+    assert not signer_progress(signed.psbt, PROFILE, ALICE.fingerprint).missing
     assert "signerd open" in answered.err
     assert "0.00050000 BTC" in answered.err
 
-    again = hwi(*NAMED, "signtx", psbt.to_base64())
+    again = hwi(*NAMED, "signtx", text)
     assert again.value == answered.value, "the same transaction again is the same signature"
     assert again.err == "", "nobody is asked twice"
 
 
-def test_s33_signtx_gives_back_what_came_with_our_signature(desk, hwi):
+def test_signtx_adds_nothing_to_inputs_that_name_other_devices_only(desk, hwi):
+    """HWI's own suite signs in two steps so, and combines them."""
+    psbt, elsewhere = bill(policy=PROFILE), Fingerprint(b"\0\0\0\1")
     with person(desk, approves):
-        hwi(*NAMED, "signtx", bill().to_base64())
-    answered = hwi(*NAMED, "signtx", base64.b64encode(to_version_2(BOB.sign(bill()))).decode())
-    assert answered.value["signed"] is True
-    received = ReceivedPsbt.parse(answered.value["psbt"])
-    assert (received.version, verify_signatures(received.psbt, VAULT).progress) == (2, 2)
-    again = hwi(*NAMED, "signtx", answered.value["psbt"])
-    assert again.value == {"psbt": answered.value["psbt"], "signed": False}
+        assert hwi(*NAMED, "signtx", psbt.to_base64()).value["signed"] is True
+    inputs = [
+        replace(
+            item,
+            derivations={key: replace(at, fingerprint=elsewhere) for key, at in item.derivations.items()},
+        )
+        for item in psbt.inputs
+    ]
+    blanked = replace(psbt, inputs=tuple(inputs))
+    for version, given in enumerate((blanked.to_bytes(), to_version_2(blanked))):
+        text = base64.b64encode(given).decode()
+        assert hwi(*NAMED, "signtx", text).value == {"psbt": text, "signed": False}, version
 
 
 def test_signtx_that_the_person_declines_is_code_14(desk, hwi):
-    with person(desk, lambda daemon, psbt_id: daemon.reject(psbt_id, "no")):
+    with person(desk, lambda daemon, psbt_id: daemon.decline(psbt_id, "no")):
         answered = hwi(*NAMED, "signtx", bill().to_base64())
     no(answered, HwiCode.ACTION_CANCELED)
 
@@ -274,7 +340,16 @@ def test_f_signtx_of_what_was_interrupted_before_and_is_not_approved_ends_in_tim
 
 def test_signtx_that_is_told_to_end_takes_back_what_it_imported(desk):
     """The real program: a person who stops it is not asked for any more."""
-    command = [sys.executable, "-m", "signerd.hwi", "--state", str(desk.state), *NAMED, "signtx"]
+    command = [
+        sys.executable,
+        "-m",
+        "signerd.hwi",
+        "--emulators",
+        "--state",
+        str(desk.state),
+        *NAMED,
+        "signtx",
+    ]
     with subprocess.Popen(
         [*command, bill().to_base64()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as program:
@@ -306,7 +381,12 @@ def test_promptpin_and_sendpin_unlock_a_device_whose_pin_is_typed_here(hwi, oute
     no(hwi(*NAMED, "sendpin", "137"), HwiCode.DEVICE_NOT_READY)
     assert hwi(*NAMED, "promptpin").value == {"success": True}
     assert hwi(*NAMED, "sendpin", "137").value == {"success": True}
-    no(hwi(*NAMED, "promptpin"), HwiCode.DEVICE_ALREADY_UNLOCKED)
+    for command in (("promptpin",), ("sendpin", "137")):
+        no(hwi(*NAMED, *command), HwiCode.DEVICE_ALREADY_UNLOCKED)
+    # Locked by another program, which the daemon has not noticed.
+    outer.bridge.failures.append(Locked())
+    assert hwi(*NAMED, "promptpin").value == {"success": True}
+    assert hwi(*NAMED, "sendpin", "137").value == {"success": True}
 
 
 def test_l10_a_passphrase_is_left_to_the_page(hwi, outer):
@@ -322,8 +402,10 @@ def test_l10_a_passphrase_is_left_to_the_page(hwi, outer):
 
 def test_l5_what_could_cost_money_is_refused_by_name(hwi):
     for command in sorted(REFUSED):
-        words = no(hwi(*NAMED, "-i", command, "--label", "x", "y"), HwiCode.UNAVAILABLE_ACTION)
-        assert f"'{command}'" in words
+        words = no(hwi(*NAMED, "-i", command, "x", "m/0"), HwiCode.UNAVAILABLE_ACTION)
+        assert " not support " in words
+    no(hwi(*NAMED, "signmessage", "x", "f"), HwiCode.BAD_ARGUMENT)
+    no(hwi(*NAMED, "displayaddress", "--addr-type", "legacy", "--path", "f"), HwiCode.BAD_ARGUMENT)
 
 
 def test_l10_a_passphrase_on_a_command_line_is_refused_and_not_repeated(hwi):

@@ -97,7 +97,16 @@ class Terminal:
         (started,) = [line for line in shell_lines(page) if line.startswith("bitcoind ")]
         program, *options = shlex.split(started)[1].removeprefix("-signer=").split()
         assert program == "signerd-hwi"
-        ours = [sys.executable, "-m", "signerd.hwi", "--state", str(desk.state), "--wait", "120"]
+        ours = [
+            sys.executable,
+            "-m",
+            "signerd.hwi",
+            "--emulators",
+            "--state",
+            str(desk.state),
+            "--wait",
+            "120",
+        ]
         script(self.folder / "signer", " ".join([*ours, *options]))
 
     def types(self, line: str, desk: Desk) -> Any:

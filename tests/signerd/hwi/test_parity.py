@@ -15,8 +15,8 @@ from tests.support.wallets import make_spend
 # descriptors. What is told otherwise: a no whose words differ, with the same code.
 DIFFERENCES = {
     "trezor": {"getxpub elsewhere", "getdescriptors", "promptpin", "bad descriptor"},
-    "coldcard": {"getxpub elsewhere", "getdescriptors", "promptpin"},
-    "ledger": {"getxpub elsewhere", "getdescriptors", "promptpin"},
+    "coldcard": {"getxpub elsewhere", "getdescriptors"},
+    "ledger": {"getxpub elsewhere", "getdescriptors"},
 }
 
 

@@ -12,8 +12,7 @@ from custody.schemas.proposals import ProposalStatus
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.states import State
-from signerd.core.todo import Work
-from signerd.core.values import Snapshot
+from signerd.core.values import Snapshot, Work
 from signerd.errors import JournalCorrupted, JournalUnwritable, UnknownProposal
 from signerd.journal import Journal
 from tests.support.desk import (
@@ -64,6 +63,17 @@ def test_everything_about_a_proposal_survives_a_restart(tmp_path):
         assert [record.state for record in before] == [State.SIGNED, State.DECLINED]
         assert journal.pins() == (make_pin(),)
         assert journal.own_keys() == own_keys()
+
+
+def test_an_alarm_stands_until_its_proposal_has_ended(tmp_path):
+    altered = replace(HONEST, psbt=snapshot_of(spend(n_inputs=3)).psbt)
+    with prepared(tmp_path) as journal:
+        for snapshot in (HONEST, altered):
+            journal.poll(snapshot)
+        ((named, alarm),) = journal.alarms()
+        assert (named, "another transaction" in alarm) == (HONEST.psbt_id, True)
+        journal.decide(HONEST.psbt_id, events.PersonDeclined("no"))
+        assert journal.alarms() == ()
 
 
 def test_what_is_to_be_done_after_a_restart_follows_from_the_states(tmp_path):
@@ -157,13 +167,6 @@ def test_a_claim_is_news_once(journal):
 def test_a_pin_is_never_replaced(journal):
     with pytest.raises(JournalUnwritable):
         journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
-
-
-def test_s6_s25_a_signed_proposal_that_the_platform_moves_away_is_still_seen_by_its_neighbours(journal):
-    to_signed(journal)
-    journal.poll(replace(HONEST, vault_id="elsewhere"))
-    journal.poll(replace(HONEST, psbt_id="p-2"))
-    assert "conflict" in reviewed(journal, "p-2").to_acknowledge
 
 
 @pytest.mark.parametrize("column", ["state", "snapshot", "approval"])

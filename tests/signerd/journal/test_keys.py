@@ -10,11 +10,10 @@ import pytest
 
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.events import JudgeAgain
+from signerd.core.events import JudgeAgain, Level, Notify
 from signerd.core.keys import Revocation, RevocationReason
 from signerd.core.states import State
-from signerd.core.todo import Work, todo
-from signerd.core.values import OwnKey
+from signerd.core.values import OwnKey, Work, todo
 from signerd.journal import Journal
 from tests.signerd.journal.test_journal import HONEST, NOW, open_one, prepared, to_signed
 from tests.support.desk import CLAIM, make_pin, own_keys, reviewed
@@ -117,4 +116,7 @@ def test_a_change_of_a_vault_that_is_not_pinned_is_news_and_no_alarm(journal: Jo
     other = replace(FOREIGN, vault_id="vault-2")
     assert journal.learn(other)
     learnt = journal.learn(replace(other, descriptor=make_vault(threshold=1).descriptor))
-    assert learnt == (JudgeAgain(),)
+    assert learnt == (
+        Notify("vault-2", Level.INFO, "The platform shows another record of the vault."),
+        JudgeAgain(),
+    )

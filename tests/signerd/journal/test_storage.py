@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from custody.common.private_files import write_private
 from signerd.core.audit import Note, first_fault
 from signerd.errors import (
     AlreadyConfigured,
@@ -34,7 +33,6 @@ from signerd.journal.storage import (
     start_over,
 )
 from tests.signerd.journal.test_journal import NOW, open_one
-from tests.support.desk import snapshot_of, spend
 
 
 @pytest.fixture
@@ -196,39 +194,6 @@ def test_s34_how_far_another_journal_was_checked_counts_for_nothing(checked: Pat
         open_one(checked)
 
 
-def test_s34_as_much_of_the_chain_is_read_at_a_start_as_came_since(folder: Path) -> None:
-    """Counted in steps of SQLite's machine, whatever the length of the chain."""
-
-    def steps_of_a_start() -> int:
-        steps, real = [0], sqlite3.connect
-
-        def count() -> int:
-            steps[0] += 1
-            return 0
-
-        def connect(*given: object, **named: object) -> sqlite3.Connection:
-            made = real(*given, **named)
-            made.set_progress_handler(count, 1)
-            return made
-
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("signerd.journal.storage.sqlite3.connect", connect)
-            with open_one(folder) as journal:
-                journal.review_context(snapshot_of(spend()))
-        return steps[0]
-
-    assert check_whole(folder, lambda: False) is None
-    few = steps_of_a_start()
-    with open_one(folder) as journal:
-        for number in range(1_000):
-            journal.note(Note("test", f"more {number}"))
-    many = steps_of_a_start()
-    assert check_whole(folder, lambda: False) is None
-    # Of the older entries nothing is read.
-    assert many - few > 5_000
-    assert steps_of_a_start() - few < 500
-
-
 @pytest.mark.parametrize(
     "content", [b"", b"[]", b"[1]", b'[200, "00"]', b'["x", "y"]', b"[999, null]", b"\xff"]
 )
@@ -259,13 +224,6 @@ def test_the_marker_is_written_where_a_kill_left_it_out(folder: Path) -> None:
     (folder / BORN).unlink()
     open_one(folder).close()
     assert (folder / BORN).exists()
-
-
-def test_private_files_only(folder: Path) -> None:
-    write_private(folder / "other", b"")
-    assert {p.name: p.stat().st_mode & 0o077 for p in folder.iterdir() if p.is_file()} == dict.fromkeys(
-        (JOURNAL, BORN, CHECKED, "other"), 0
-    )
 
 
 def test_a_journal_that_another_program_holds_is_not_taken_for_damaged(
@@ -310,4 +268,3 @@ def test_l12_a_folder_open_to_others_and_a_link_in_its_or_the_locks_place_are_re
     made = tmp_path / "a" / "b"
     with held(made):
         assert stat.S_IMODE(made.stat().st_mode) == 0o700
-        assert stat.S_IMODE((made / "lock").stat().st_mode) == 0o600

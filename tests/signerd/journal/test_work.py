@@ -4,23 +4,17 @@ that is kept is the one that would be computed.
 """
 
 from dataclasses import fields, replace
-from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from custody.schemas.proposals import ProposalStatus
 from multisig import Psbt, build_psbt, sats
 from signerd.core import events
-from signerd.core.events import AskPerson
 from signerd.core.review import verdict_key
 from signerd.core.states import State
-from signerd.core.todo import Work
 from signerd.core.values import Neighbour, ReviewContext, SigningLimits, Snapshot
 from signerd.errors import PlatformFloods
-from signerd.journal import Journal, quota, rows
-from signerd.journal import proposals as of_journal
+from signerd.journal import Journal, quota
 from signerd.journal.rows import MOST_COMPARED
 from tests.signerd.journal.test_journal import NOW, to_signed
 from tests.support.backups import sign
@@ -28,14 +22,11 @@ from tests.support.desk import (
     NETWORK,
     VAULT,
     judge_again,
-    prepared_journal,
     read_rules,
-    resumed,
     review_context,
     reviewed,
     snapshot_of,
 )
-from tests.support.examples import examples
 from tests.support.payments import shop, spend_of
 from tests.support.tokens import call, token_snapshot
 from tests.support.wallets import fund, pay
@@ -49,36 +40,6 @@ def over_one_coin(number: int, outputs: int = 4) -> Psbt:
     coin, small = fund(VAULT, 1_000_000, salt=1), [pay(1_000 + number + each) for each in range(outputs - 1)]
     rest = 1_000_000 - 2_000 - sum(int(output.amount) for output in small)
     return build_psbt(VAULT, [coin], [*small, pay(rest)], 0)
-
-
-def steps_of_a_context(journal: Journal, psbt_id: str) -> int:
-    """Instructions of SQLite's machine, which read a row each at most."""
-    snapshot, steps = journal.record(psbt_id).snapshot, [0]
-
-    def count() -> int:
-        steps[0] += 1
-        return 0
-
-    journal._db.set_progress_handler(count, 1)
-    try:
-        journal.review_context(snapshot)
-    finally:
-        journal._db.set_progress_handler(None, 0)
-    return steps[0]
-
-
-@settings(max_examples=examples(12), suppress_health_check=list(HealthCheck))
-@given(*map(st.sampled_from, ([24, 12, 2], [60, 5, 1], [1, 3, 60], [1, 100])))
-def test_s34_a_look_takes_some_steps_for_each_proposal_and_each_output_and_for_no_pair_of_them(
-    tmp_path_factory, proposals: int, outputs: int, amounts: int, coins: int
-) -> None:
-    """However many of the outputs are equal, and of the coins the same."""
-    with prepared_journal(tmp_path_factory.mktemp("journal")) as journal:
-        for number in range(proposals):
-            coin = fund(VAULT, outputs * 700 + 2_000, salt=number % coins)
-            paid = [pay(600 + each % amounts) for each in range(outputs)]
-            journal.poll(snapshot_of(build_psbt(VAULT, [coin], paid, number), f"p-{number}"))
-        assert steps_of_a_context(journal, "p-0") < 400 + 140 * proposals + 10 * proposals * outputs
 
 
 def test_s34_rivals_are_compared_up_to_a_number_and_the_rest_is_counted(journal: Journal) -> None:
@@ -132,15 +93,6 @@ def test_s34_no_fee_bump_is_taken_for_one_where_not_all_are_compared(journal: Jo
     assert reviewed(journal, "p-1").to_acknowledge == {"conflict"}
 
 
-def test_s34_a_start_looks_up_no_other_proposal_before_it_serves(journal: Journal, monkeypatch) -> None:
-    for number in range(5):
-        journal.poll(snapshot_of(over_one_coin(number), f"p-{number}"))
-    sign(journal, shop((7,), psbt_id="p-9"))
-    monkeypatch.setattr(rows, "read_neighbours", None)
-    assert resumed(journal) == {"p-9": Work.SUBMIT}
-    assert journal.ask_person("p-1") == AskPerson("p-1")
-
-
 def test_s34_a_word_about_a_large_transaction_counts_as_many(journal: Journal, monkeypatch) -> None:
     journal._quota.undecided.size = 4 * quota.WORK_OF_A_WORD
     journal.poll(snapshot_of(equal(29, 1), "p-1"))
@@ -181,17 +133,6 @@ def test_s34_every_kind_of_rule_and_fact_has_one_form(journal: Journal) -> None:
         snapshot = journal.record(psbt_id).snapshot
         first, again = (verdict_key(snapshot, journal.review_context(snapshot)) for _ in range(2))
         assert first == again is not None
-
-
-def test_s34_a_verdict_is_kept_while_nothing_changed(journal: Journal, tmp_path: Path, monkeypatch) -> None:
-    for number in range(3):
-        journal.poll(snapshot_of(over_one_coin(number), f"p-{number}"))
-    judge_again(journal)
-    monkeypatch.setattr(of_journal, "decide", None)
-    assert judge_again(journal) == ()
-    journal.limits = SigningLimits(max_fee=sats(1))
-    with pytest.raises(TypeError):
-        judge_again(journal)
 
 
 def test_s34_no_verdict_is_kept_for_what_was_decided_since(journal: Journal) -> None:

@@ -67,7 +67,7 @@ def test_l13_an_app_decides_about_nothing_that_was_imported(http, wallet, other,
     """Granted to approve as they are: its own is refused to it, another one's is unknown."""
     path = f"/proposals/{imported['psbt_id']}"
     digest = http.get(path).json()["digest"]
-    for decision, body in (("approve", {"digest": digest}), ("reject", {})):
+    for decision, body in (("approve", {"digest": digest}), ("decline", {})):
         assert http.post(f"{path}/{decision}", json=body, headers=wallet).status_code == 403
         assert http.post(f"{path}/{decision}", json=body, headers=other).status_code == 404
     assert http.get(f"/psbts/{imported['psbt_id']}").json()["state"] == "waiting-for-person"

@@ -52,7 +52,7 @@ BAD_BODIES = [
     ("/session/code", {"code": "hunter2" * 9}),
     ("/proposals/p-1/approve", {"digest": "hunter2"}),
     ("/proposals/p-1/approve", {"digest": DIGEST + "\n"}),
-    ("/proposals/p 1/reject", {"reason": ""}),
+    ("/proposals/p 1/decline", {"reason": ""}),
     ("/registration", {"device_id": "../../etc", "digest": DIGEST}),
     ("/vaults/v-1/pin", [1]),
 ]
@@ -82,7 +82,7 @@ def test_l10_a_bad_request_is_refused_and_not_repeated_in_the_answer(silent, pat
 def test_l9_a_body_that_does_not_say_that_it_is_json_is_refused(silent, kind):
     headers = {} if kind is None else {"Content-Type": kind}
     with pytest.raises(InvalidRequest, match="application/json"):
-        sent(silent, "POST", "/proposals/p-1/reject", content=b'{"reason": ""}', headers=headers)
+        sent(silent, "POST", "/proposals/p-1/decline", content=b'{"reason": ""}', headers=headers)
     assert silent.service.calls == []
 
 
@@ -90,7 +90,7 @@ def test_l9_a_body_that_does_not_say_that_it_is_json_is_refused(silent, kind):
 def test_a_body_that_is_no_json_is_refused(silent, content):
     headers = {"Content-Type": "application/json"}
     with pytest.raises(InvalidRequest):
-        sent(silent, "POST", "/proposals/p-1/reject", content=content, headers=headers)
+        sent(silent, "POST", "/proposals/p-1/decline", content=content, headers=headers)
     assert silent.service.calls == []
 
 

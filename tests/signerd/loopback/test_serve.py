@@ -216,13 +216,11 @@ def test_last_event_id_counts_before_the_query(state):
 
 def test_a_shutdown_ends_the_streams_at_once(state):
     with served_script(state) as daemon:
-        client = daemon.client()
-        lines = client.follow(after=0)
+        lines = daemon.client().follow(after=0)
         lines.__enter__()
     # The server is down: the reader sees the end of the stream, no error and no wait.
     assert list(lines) == []
     lines.__exit__(None, None, None)
-    client.close()
 
 
 async def test_l13_a_stream_ends_with_its_readers_right_to_it():

@@ -17,7 +17,7 @@ from tests.support.served import make_outer, served
 # All that the daemon ever asks of a device. What is not here cannot be reached: no wipe, no set-up, no
 # firmware, no message as it came, and no text of a caller's to sign: ``sign_message`` signs a checked
 # challenge for the device's own keys (``account.registration``) and nothing else.
-LOOKING = {"list", "refresh", "watch", "events"}
+LOOKING = {"list", "refresh", "watch", "events", "registrations_of"}
 ASKING = {"unlock", "identify", "cancel", "xpubs", "sign_message", "enrol", "show_address", "sign"}
 # By row, which of them it may lead to. Every other row leads to none.
 MAY_ASK = {

@@ -5,27 +5,21 @@
 (() => {
   const body = document.body;
   const happened = () => body.dispatchEvent(new CustomEvent("happened"));
-  // What was being loaded at a change, until it has ended; and whether some of it has ended since.
+  // What was being loaded at a change, until it has ended.
   const loading = new Set();
-  let missed = false;
-  const isSettling = () => document.querySelector(".htmx-settling") !== null;
 
   body.addEventListener("changed", () => {
     for (const part of document.querySelectorAll(".htmx-request")) loading.add(part);
-    missed ||= isSettling();
     happened();
   });
 
-  const again = () => {
+  body.addEventListener("htmx:afterRequest", () => {
+    let missed = false;
     for (const part of loading) {
       if (part.isConnected && part.classList.contains("htmx-request")) continue;
       loading.delete(part);
       missed = true;
     }
-    // A new part listens once it has settled.
-    if (!missed || isSettling()) return;
-    missed = false;
-    happened();
-  };
-  for (const end of ["htmx:afterRequest", "htmx:afterSettle"]) body.addEventListener(end, again);
+    if (missed) happened();
+  });
 })();

@@ -63,6 +63,21 @@
     if (next < Infinity) setTimeout(look, next - now + 1);
   };
 
+  // A press that was lost is said to whoever made it, and not where it repeats one that acted: the last press was there, too.
+  const LOST = "Nothing was done: this came here a moment ago. Press it again.";
+  const line = Object.assign(document.createElement("p"), { className: "lost" });
+  line.setAttribute("aria-live", "polite");
+  addEventListener("DOMContentLoaded", () => document.body.append(line));
+  const TOLD_MS = 6000;
+  let told = 0;
+  const tell = (words, control) => {
+    line.textContent = words;
+    clearTimeout(told);
+    if (words) told = setTimeout(tell, TOLD_MS, "", null);
+    for (const shaken of document.querySelectorAll(".shaken")) shaken.classList.remove("shaken");
+    control?.classList.add("shaken");
+  };
+
   // A key that is held, or struck twice with nothing typed between, is one press, wherever the focus has gone meanwhile.
   const typed = (event) => {
     if (pressed?.keys && event.key !== "Enter" && event.key !== " ") keep(null);
@@ -79,10 +94,12 @@
     // Who sends a form from a field of it has seen the form.
     const inField = keys && document.activeElement?.matches("input, textarea, select");
     const acts = !again && (inField || now >= control.pressReady);
+    const repeats = again || event.detail > 1 || (now < pressed?.at + SETTLED_MS && wasPressedAt(control.getBoundingClientRect()));
     if (!acts) {
       event.preventDefault();
       event.stopImmediatePropagation();
     }
+    if (acts || !repeats) tell(acts ? "" : LOST, acts ? null : control);
     keep(keys ? { keys, at: now } : { x: event.clientX, y: event.clientY, at: now });
     if (!keys) look();
   }, true);

@@ -9,41 +9,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from custody.server.chain.backend import (
-    Accepted,
-    AlreadyKnown,
-    BlockRef,
-    BroadcastRefused,
-    ChainTransaction,
-    DataBlock,
-    FoundOutput,
-    Outcome,
-    RefusalCode,
-    SpendingTransaction,
-    refusal_of,
-    says_known,
-)
+from custody.server.chain import backend
+from custody.server.chain.core import node, rpc
 from custody.server.chain.core.history import BlockFollower, MempoolView
-from custody.server.chain.core.node import (
-    ChainChanged,
-    Node,
-    garbled,
-    hash_of,
-    object_of,
-    transaction_of,
-)
-from custody.server.chain.core.rpc import (
-    ALREADY_IN_CHAIN,
-    ANSWER_SECONDS,
-    DESERIALIZATION,
-    NOT_FOUND,
-    TRANSACTION_ERROR,
-    TRANSACTION_REJECTED,
-    Credentials,
-    Rpc,
-    RpcCall,
-    RpcFailed,
-)
 from custody.server.chain.engine import consensus
 from custody.server.errors import ChainUnavailable
 from multisig.errors import InvalidAmount
@@ -60,7 +28,7 @@ MAX_LOOKS = 3
 # How long a thread waits for another thread's scan.
 LOCK_SECONDS = 120.0
 # Errors about the transaction, not about the call.
-VERDICTS = (TRANSACTION_ERROR, TRANSACTION_REJECTED, DESERIALIZATION, ALREADY_IN_CHAIN)
+VERDICTS = (rpc.TRANSACTION_ERROR, rpc.TRANSACTION_REJECTED, rpc.DESERIALIZATION, rpc.ALREADY_IN_CHAIN)
 
 
 class CoreBackend:
@@ -73,15 +41,15 @@ class CoreBackend:
         self,
         network: Network,
         url: str,
-        credentials: Credentials,
+        credentials: rpc.Credentials,
         *,
         first_height: int = 0,
-        answer_seconds: float = ANSWER_SECONDS,
+        answer_seconds: float = rpc.ANSWER_SECONDS,
     ) -> None:
         self.network = network
         name = f"The {network.value} node"
-        self._rpc = Rpc(url, credentials, name=name, answer_seconds=answer_seconds)
-        self._node = Node(self._rpc, network)
+        self._rpc = rpc.Rpc(url, credentials, name=name, answer_seconds=answer_seconds)
+        self._node = node.Node(self._rpc, network)
         self._follower = BlockFollower(self._node, time.monotonic, first_height)
         self._mempool = MempoolView(self._node, time.monotonic)
         self._lock = threading.Lock()
@@ -90,10 +58,10 @@ class CoreBackend:
         """Free its connections. Safe to repeat."""
         self._rpc.close()
 
-    def tip(self) -> BlockRef:
+    def tip(self) -> backend.BlockRef:
         return self._node.tip()
 
-    def block_at(self, height: int) -> BlockRef | None:
+    def block_at(self, height: int) -> backend.BlockRef | None:
         if height < 0:
             return None
         (block_hash,) = self._node.hashes_at([height])
@@ -101,10 +69,12 @@ class CoreBackend:
             return None
         ref = self._node.header(block_hash)
         if ref.height != height:
-            raise garbled("another height")
+            raise node.garbled("another height")
         return ref
 
-    def outputs_to(self, scripts: Collection[bytes], *, since_height: int = 0) -> tuple[FoundOutput, ...]:
+    def outputs_to(
+        self, scripts: Collection[bytes], *, since_height: int = 0
+    ) -> tuple[backend.FoundOutput, ...]:
         wanted = frozenset(scripts)
         if not wanted:
             return ()
@@ -116,57 +86,62 @@ class CoreBackend:
             self._lock.release()
         return tuple(each for each in outputs if each.touched_since(since_height))
 
-    def transaction(self, txid: str) -> ChainTransaction | None:
-        (answer,) = self._node.ask(RpcCall("getrawtransaction", (txid, 1)))
-        if isinstance(answer, RpcFailed) and answer.code == NOT_FOUND:
+    def transaction(self, txid: str) -> backend.ChainTransaction | None:
+        (answer,) = self._node.ask(rpc.RpcCall("getrawtransaction", (txid, 1)))
+        if isinstance(answer, rpc.RpcFailed) and answer.code == rpc.NOT_FOUND:
             if "being indexed" in answer.message:
                 raise ChainUnavailable("The node is still indexing its newest block. Ask again.")
             return None
-        fields = object_of(self._node.value(answer, "getrawtransaction"))
-        transaction = transaction_of(fields.get("hex"), txid)
+        fields = node.object_of(self._node.value(answer, "getrawtransaction"))
+        transaction = node.transaction_of(fields.get("hex"), txid)
         if fields.get("blockhash") is None:
-            return ChainTransaction(transaction, None)
+            return backend.ChainTransaction(transaction, None)
         if not fields.get("confirmations"):
             # Its block is on a branch that lost.
             return None
-        return ChainTransaction(transaction, self._node.header(hash_of(fields["blockhash"])))
+        return backend.ChainTransaction(transaction, self._node.header(node.hash_of(fields["blockhash"])))
 
-    def data_at(self, height: int, prefix: bytes) -> DataBlock | None:
+    def data_at(self, height: int, prefix: bytes) -> backend.DataBlock | None:
         ref = self.block_at(height)
         if ref is None:
             return None
         return self._node.block(ref.hash).data_at(height, prefix, self._node.outputs)
 
-    def broadcast(self, transaction: Transaction) -> Outcome:
+    def broadcast(self, transaction: Transaction) -> backend.Outcome:
         txid, known = transaction.txid, self.transaction(transaction.txid)
         if known is not None and known.block is not None:
-            return AlreadyKnown(txid, confirmed=True)
+            return backend.AlreadyKnown(txid, confirmed=True)
         # A transaction in the mempool already is announced to the peers again.
         raw = transaction.serialize().hex()
-        (answer,) = self._node.ask(RpcCall("sendrawtransaction", (raw, MAX_FEE_RATE, MAX_BURNT)))
-        if isinstance(answer, RpcFailed) and answer.code in VERDICTS:
+        (answer,) = self._node.ask(rpc.RpcCall("sendrawtransaction", (raw, MAX_FEE_RATE, MAX_BURNT)))
+        if isinstance(answer, rpc.RpcFailed) and answer.code in VERDICTS:
             return self._refused(transaction, answer.message)
         if self._node.value(answer, "sendrawtransaction") != txid:
-            raise garbled("sendrawtransaction")
-        return Accepted(txid) if known is None else AlreadyKnown(txid, confirmed=False)
+            raise node.garbled("sendrawtransaction")
+        return backend.Accepted(txid) if known is None else backend.AlreadyKnown(txid, confirmed=False)
 
     def fee_estimate(self, target_blocks: int) -> FeeRate | None:
         target = min(target_blocks, MAX_TARGET)
-        (answer,) = self._node.ask(RpcCall("estimatesmartfee", (target, "economical")))
-        rate = object_of(self._node.value(answer, "estimatesmartfee")).get("feerate")
-        return None if rate is None else _fee_rate(rate)
+        (answer,) = self._node.ask(rpc.RpcCall("estimatesmartfee", (target, "economical")))
+        rate = node.object_of(self._node.value(answer, "estimatesmartfee")).get("feerate")
+        return None if rate is None or not (read := _fee_rate(rate)).sat_per_kvb else read
+
+    def least_fee_rate(self) -> FeeRate:
+        """Of its settings, and higher while its mempool is full."""
+        (answer,) = self._node.ask(rpc.RpcCall("getmempoolinfo"))
+        return _fee_rate(node.object_of(self._node.value(answer, "getmempoolinfo")).get("mempoolminfee"))
 
     # Outputs of scripts, in the best chain and the mempool
 
-    def _look(self, wanted: frozenset[bytes]) -> tuple[FoundOutput, ...]:
+    def _look(self, wanted: frozenset[bytes]) -> tuple[backend.FoundOutput, ...]:
         for _ in range(MAX_LOOKS):
             try:
                 return self._look_once(wanted)
-            except ChainChanged:
+            except node.ChainChanged:
                 continue
         raise ChainUnavailable("The node's best chain changed at every try. Ask again.")
 
-    def _look_once(self, wanted: frozenset[bytes]) -> tuple[FoundOutput, ...]:
+    def _look_once(self, wanted: frozenset[bytes]) -> tuple[backend.FoundOutput, ...]:
         """Everything as of one tip."""
         tip = self._node.tip()
         self._follower.catch_up(tip, wanted)
@@ -175,38 +150,37 @@ class CoreBackend:
         coins = [coin for coin in known if coin.script_pubkey in wanted]
         spends = self._node.spenders([coin.outpoint for coin in coins if coin.spent is None])
         if self._node.tip() != tip:
-            raise ChainChanged("The node's best chain changed while it was read.")
+            raise node.ChainChanged("The node's best chain changed while it was read.")
         return tuple(
-            replace(coin, spent=SpendingTransaction(spends[coin.outpoint], None))
+            replace(coin, spent=backend.SpendingTransaction(spends[coin.outpoint], None))
             if coin.outpoint in spends
             else coin
             for coin in coins
         )
 
-    def _refused(self, transaction: Transaction, reason: str) -> Outcome:
+    def _refused(self, transaction: Transaction, reason: str) -> backend.Outcome:
         """The node forgets a confirmed transaction whose outputs are spent, and calls its inputs missing."""
-        code = refusal_of(reason) or RefusalCode.POLICY
-        if says_known(reason) or code is RefusalCode.MISSING_INPUTS:
+        code = backend.refusal_of(reason) or backend.RefusalCode.POLICY
+        if backend.says_known(reason) or code is backend.RefusalCode.MISSING_INPUTS:
             known = self.transaction(transaction.txid)
             if known is not None:
-                return AlreadyKnown(transaction.txid, confirmed=known.block is not None)
-        if code is RefusalCode.INVALID_SCRIPT:
+                return backend.AlreadyKnown(transaction.txid, confirmed=known.block is not None)
+        if code is backend.RefusalCode.INVALID_SCRIPT:
             spent = self._node.outputs([txin.outpoint for txin in transaction.inputs])
             if consensus(transaction, spent) is None:
                 # Since release 30 the node gives one reason for consensus and for its own policy. Only a
                 # breach of consensus is final: the coins of a valid signed payment must stay locked.
-                code = RefusalCode.POLICY
-        if says_known(reason):
+                code = backend.RefusalCode.POLICY
+        if backend.says_known(reason):
             raise ChainUnavailable("The node knows the transaction, and then it does not. Ask again.")
-        return BroadcastRefused(transaction.txid, code, reason or "refused without a reason")
+        return backend.BroadcastRefused(transaction.txid, code, reason or "refused without a reason")
 
 
-def _fee_rate(rate: Any) -> FeeRate | None:
+def _fee_rate(rate: Any) -> FeeRate:
     """BTC per 1,000 virtual bytes, which Core cuts to whole satoshi."""
     if isinstance(rate, bool) or not isinstance(rate, Decimal | int):
-        raise garbled("feerate")
+        raise node.garbled("feerate")
     try:
-        fee_rate = FeeRate(int(rate * SATS_PER_BTC))
+        return FeeRate(int(rate * SATS_PER_BTC))
     except (InvalidAmount, ArithmeticError, ValueError) as error:
-        raise garbled("feerate") from error
-    return fee_rate if fee_rate.sat_per_kvb > 0 else None
+        raise node.garbled("feerate") from error

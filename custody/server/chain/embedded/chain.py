@@ -7,27 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from custody.server.chain.backend import (
-    Accepted,
-    BlockRef,
-    BroadcastRefused,
-    ChainTransaction,
-    DataBlock,
-    FoundOutput,
-    Outcome,
-    RefusalCode,
-    SpendingTransaction,
-    outputs_of,
-)
+from custody.server.chain import backend
+from custody.server.chain.embedded import mining
 from custody.server.chain.embedded.index import BlockStore, CoinIndex
-from custody.server.chain.embedded.mempool import Mempool
-from custody.server.chain.embedded.mining import (
-    GENESIS_TIME,
-    MATURING_BLOCKS,
-    MAX_ROUNDS,
-    build_block,
-    build_payment,
-)
+from custody.server.chain.embedded.mempool import FEE_FLOOR, Mempool
 from custody.server.chain.engine import Chainstate, block_hash, split_block
 from custody.server.chain.raw_blocks import BlockHeader, read_block
 from custody.server.errors import ChainUnavailable
@@ -77,15 +60,17 @@ class EmbeddedChain:
 
     # ChainBackend
 
-    def tip(self) -> BlockRef:
+    def tip(self) -> backend.BlockRef:
         with self._open():
             return self._index.tip
 
-    def block_at(self, height: int) -> BlockRef | None:
+    def block_at(self, height: int) -> backend.BlockRef | None:
         with self._open():
             return self._index.block_at(height)
 
-    def outputs_to(self, scripts: Collection[bytes], *, since_height: int = 0) -> tuple[FoundOutput, ...]:
+    def outputs_to(
+        self, scripts: Collection[bytes], *, since_height: int = 0
+    ) -> tuple[backend.FoundOutput, ...]:
         with self._open():
             wanted = frozenset(scripts)
             confirmed = (
@@ -97,29 +82,29 @@ class EmbeddedChain:
             waiting = (
                 replace(coin, spent=self._mempool.spender(coin.outpoint))
                 for entry in self._mempool
-                for coin in outputs_of(entry.transaction, None, wanted)
+                for coin in backend.outputs_of(entry.transaction, None, wanted)
             )
             return (*recent, *waiting)
 
-    def transaction(self, txid: str) -> ChainTransaction | None:
+    def transaction(self, txid: str) -> backend.ChainTransaction | None:
         with self._open():
             return self._index.transaction(txid) or self._mempool.transaction(txid)
 
-    def data_at(self, height: int, prefix: bytes) -> DataBlock | None:
+    def data_at(self, height: int, prefix: bytes) -> backend.DataBlock | None:
         with self._open() as store:
             ref = self._index.block_at(height)
             if ref is None:
                 return None
             if height == 0:
                 # The genesis block is not stored.
-                return DataBlock(ref, "00" * 32, ())
+                return backend.DataBlock(ref, "00" * 32, ())
             raw = store.raw(bytes.fromhex(ref.hash)[::-1])
             return read_block(raw, ref.hash).data_at(height, prefix, self._index.coins)
 
-    def broadcast(self, transaction: Transaction) -> Outcome:
+    def broadcast(self, transaction: Transaction) -> backend.Outcome:
         with self._open() as store:
-            outcome = self._mempool.check(transaction)
-            if isinstance(outcome, Accepted):
+            outcome, _ = self._mempool.check(transaction)
+            if isinstance(outcome, backend.Accepted):
                 with store.transaction():
                     store.append_to_mempool(transaction.serialize())
                 self._mempool.add(transaction)
@@ -128,14 +113,17 @@ class EmbeddedChain:
     def fee_estimate(self, target_blocks: int) -> FeeRate | None:  # noqa: ARG002 - the interface's signature
         return FALLBACK_FEE_RATE
 
+    def least_fee_rate(self) -> FeeRate:
+        return FEE_FLOOR
+
     # What only this chain can do
 
-    def spender(self, outpoint: OutPoint) -> SpendingTransaction | None:
+    def spender(self, outpoint: OutPoint) -> backend.SpendingTransaction | None:
         """The spend of that outpoint, on the best chain or in the mempool."""
         with self._open():
             return self._index.spender(outpoint) or self._mempool.spender(outpoint)
 
-    def mine(self, count: int, *, empty: bool = False) -> tuple[BlockRef, ...]:
+    def mine(self, count: int, *, empty: bool = False) -> tuple[backend.BlockRef, ...]:
         """Mine `count` blocks on the tip; the first takes what is in the mempool, unless `empty`."""
         if not 1 <= count <= MAX_BLOCKS_PER_CALL:
             raise ValueError(f"Mine between 1 and {MAX_BLOCKS_PER_CALL} blocks at a time.")
@@ -159,24 +147,27 @@ class EmbeddedChain:
         if amount < dust_threshold(script):
             raise ValueError(f"{amount} sat is dust; pay {dust_threshold(script)} sat or more.")
         with self._open():
-            for _ in range(MAX_ROUNDS):
-                payment = build_payment(self._index, self._mempool, script, amount, FALLBACK_FEE_RATE)
+            for _ in range(mining.MAX_ROUNDS):
+                payment = mining.build_payment(self._index, self._mempool, script, amount, FALLBACK_FEE_RATE)
                 if payment is None:
-                    self.mine(MATURING_BLOCKS, empty=True)
+                    self.mine(mining.MATURING_BLOCKS, empty=True)
                     continue
                 outcome = self.broadcast(payment)
-                if isinstance(outcome, BroadcastRefused) and outcome.code is RefusalCode.POLICY:
+                if (
+                    isinstance(outcome, backend.BroadcastRefused)
+                    and outcome.code is backend.RefusalCode.POLICY
+                ):
                     # Too many of its own payments wait.
                     self.mine(1)
                     continue
-                if not isinstance(outcome, Accepted):
+                if not isinstance(outcome, backend.Accepted):
                     raise ChainUnavailable(f"The embedded chain refuses its own payment: {outcome}.")
                 return payment.txid
         raise ValueError(f"The embedded chain does not own {amount} sat, not even after more blocks.")
 
     # Internals
 
-    def _mine_on_tip(self, store: BlockStore, *, empty: bool) -> BlockRef:
+    def _mine_on_tip(self, store: BlockStore, *, empty: bool) -> backend.BlockRef:
         chosen: list[Transaction] = []
         weight = fees = 0
         for entry in () if empty else self._mempool:
@@ -188,12 +179,12 @@ class EmbeddedChain:
         return self._extend(store, self._index.tip, tuple(chosen), Sats(fees))
 
     def _extend(
-        self, store: BlockStore, parent: BlockRef, transactions: tuple[Transaction, ...], fees: Sats
-    ) -> BlockRef:
+        self, store: BlockStore, parent: backend.BlockRef, transactions: tuple[Transaction, ...], fees: Sats
+    ) -> backend.BlockRef:
         on_best_chain = self._index.block_at(parent.height) == parent
         median = self._index.median_time(parent.height) if on_best_chain else parent.time
         time = max(int(self._clock()), median + 1)
-        raw = build_block(
+        raw = mining.build_block(
             parent=bytes.fromhex(parent.hash)[::-1],
             height=parent.height + 1,
             time=time,
@@ -204,7 +195,7 @@ class EmbeddedChain:
         store.add(block_hash(raw), raw)
         self._engine.submit(raw)
         self._mempool.rebuild(self._follow_engine(store))
-        return BlockRef(parent.height + 1, block_hash(raw)[::-1].hex(), time)
+        return backend.BlockRef(parent.height + 1, block_hash(raw)[::-1].hex(), time)
 
     @contextmanager
     def _writing(self) -> Iterator[BlockStore]:
@@ -236,12 +227,12 @@ class EmbeddedChain:
         for height in range(tip.height + 1, best + 1):
             raw = store.raw(self._engine.hash_at(height))
             header = BlockHeader.parse(raw)
-            self._index.connect(BlockRef(height, header.hash, header.time), split_block(raw))
+            self._index.connect(backend.BlockRef(height, header.hash, header.time), split_block(raw))
         return returned
 
     def _replay(self) -> None:
         with self._open() as store:
-            genesis = BlockRef(0, self._engine.hash_at(0)[::-1].hex(), GENESIS_TIME)
+            genesis = backend.BlockRef(0, self._engine.hash_at(0)[::-1].hex(), mining.GENESIS_TIME)
             self._index.connect(genesis, ())
             for raw in store.blocks():
                 self._engine.submit(raw)

@@ -9,14 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median_high
 
-from custody.server.chain.backend import (
-    BlockRef,
-    ChainTransaction,
-    FoundOutput,
-    SpendingTransaction,
-    outputs_of,
-)
+from custody.server.chain import backend
 from custody.server.errors import ChainUnavailable
 from multisig.transaction import OutPoint, Transaction
 
@@ -102,15 +97,13 @@ class BlockStore:
         self._db.execute("INSERT INTO mempool (raw) VALUES (?)", (raw,))
 
 
-# BIP-113: the median of this many past block times.
-MEDIAN_TIME_SPAN = 11
 # Consensus.
 COINBASE_MATURITY = 100
 
 
 @dataclass(frozen=True)
 class _Block:
-    ref: BlockRef
+    ref: backend.BlockRef
     transactions: tuple[Transaction, ...]
 
 
@@ -119,35 +112,33 @@ class CoinIndex:
 
     def __init__(self) -> None:
         self._blocks: list[_Block] = []
-        self._coins: dict[OutPoint, FoundOutput] = {}
+        self._coins: dict[OutPoint, backend.FoundOutput] = {}
         self._by_script: dict[bytes, dict[OutPoint, None]] = {}
-        self._spent: dict[OutPoint, SpendingTransaction] = {}
-        self._transactions: dict[str, ChainTransaction] = {}
+        self._spent: dict[OutPoint, backend.SpendingTransaction] = {}
+        self._transactions: dict[str, backend.ChainTransaction] = {}
 
     @property
-    def tip(self) -> BlockRef:
+    def tip(self) -> backend.BlockRef:
         return self._blocks[-1].ref
 
-    def block_at(self, height: int) -> BlockRef | None:
+    def block_at(self, height: int) -> backend.BlockRef | None:
         return self._blocks[height].ref if 0 <= height < len(self._blocks) else None
 
     def median_time(self, height: int) -> int:
         """The median time past that the block after `height` must exceed."""
-        times = sorted(
-            block.ref.time for block in self._blocks[max(0, height + 1 - MEDIAN_TIME_SPAN) : height + 1]
-        )
-        return times[len(times) // 2]
+        first = max(0, height + 1 - backend.MEDIAN_TIME_SPAN)
+        return median_high(block.ref.time for block in self._blocks[first : height + 1])
 
-    def connect(self, ref: BlockRef, transactions: tuple[Transaction, ...]) -> None:
+    def connect(self, ref: backend.BlockRef, transactions: tuple[Transaction, ...]) -> None:
         """Add the block that follows the tip. The genesis block's coin cannot be spent and is left out."""
         self._blocks.append(_Block(ref, transactions))
         if ref.height == 0:
             return
         for position, transaction in enumerate(transactions):
-            self._transactions[transaction.txid] = ChainTransaction(transaction, ref)
+            self._transactions[transaction.txid] = backend.ChainTransaction(transaction, ref)
             for txin in transaction.inputs if position else ():
-                self._spent[txin.outpoint] = SpendingTransaction(transaction.txid, ref)
-            for coin in outputs_of(transaction, ref, coinbase=position == 0):
+                self._spent[txin.outpoint] = backend.SpendingTransaction(transaction.txid, ref)
+            for coin in backend.outputs_of(transaction, ref, coinbase=position == 0):
                 self._coins[coin.outpoint] = coin
                 self._by_script.setdefault(coin.script_pubkey, {})[coin.outpoint] = None
 
@@ -156,31 +147,31 @@ class CoinIndex:
         block = self._blocks.pop()
         for transaction in reversed(block.transactions):
             del self._transactions[transaction.txid]
-            for coin in outputs_of(transaction, block.ref):
+            for coin in backend.outputs_of(transaction, block.ref):
                 del self._coins[coin.outpoint]
                 del self._by_script[coin.script_pubkey][coin.outpoint]
             for txin in transaction.inputs:
                 self._spent.pop(txin.outpoint, None)
         return block.transactions[1:]
 
-    def coin(self, outpoint: OutPoint) -> FoundOutput | None:
+    def coin(self, outpoint: OutPoint) -> backend.FoundOutput | None:
         """As unspent: `spender` says whether it is."""
         return self._coins.get(outpoint)
 
-    def coins(self, outpoints: Iterable[OutPoint]) -> list[FoundOutput]:
+    def coins(self, outpoints: Iterable[OutPoint]) -> list[backend.FoundOutput]:
         return [self._coins[each] for each in outpoints]
 
-    def coins_of(self, script: bytes) -> Iterator[FoundOutput]:
+    def coins_of(self, script: bytes) -> Iterator[backend.FoundOutput]:
         """Every coin that pays the script, oldest first, spent or not, as unspent."""
         return (self._coins[outpoint] for outpoint in self._by_script.get(script, ()))
 
-    def is_mature(self, coin: FoundOutput) -> bool:
+    def is_mature(self, coin: backend.FoundOutput) -> bool:
         """Whether the next block may spend it."""
         assert coin.block is not None, "it is in the index of blocks"
         return not coin.coinbase or self.tip.height + 1 - coin.block.height >= COINBASE_MATURITY
 
-    def spender(self, outpoint: OutPoint) -> SpendingTransaction | None:
+    def spender(self, outpoint: OutPoint) -> backend.SpendingTransaction | None:
         return self._spent.get(outpoint)
 
-    def transaction(self, txid: str) -> ChainTransaction | None:
+    def transaction(self, txid: str) -> backend.ChainTransaction | None:
         return self._transactions.get(txid)

@@ -71,8 +71,8 @@ def reachable(first: Iterable[str], near: Callable[[str], Iterable[str]]) -> set
     return reached
 
 
-# Core's DEFAULT_MIN_RELAY_TX_FEE before release 30; later nodes take less, so what passes here passes there.
-FEE_FLOOR = FeeRate(1_000)
+# Core's DEFAULT_MIN_RELAY_TX_FEE since release 30.
+FEE_FLOOR = FeeRate(100)
 # What the platform passes as maxfeerate to sendrawtransaction: 0.10 BTC/kvB.
 FEE_CEILING = FeeRate(10_000_000)
 # Core's MAX_STANDARD_TX_WEIGHT.
@@ -105,7 +105,7 @@ class Mempool:
 
     def add(self, transaction: Transaction) -> Outcome:
         """Check it, and keep it where it passes, instead of what it replaces (BIP-125)."""
-        outcome, fee = self._assess(transaction)
+        outcome, fee = self.check(transaction)
         if isinstance(outcome, Accepted):
             for txid, entry in self._replaced_by(transaction).items():
                 del self._entries[txid]
@@ -115,10 +115,6 @@ class Mempool:
             self._spends.update((txin.outpoint, transaction.txid) for txin in transaction.inputs)
         return outcome
 
-    def check(self, transaction: Transaction) -> Outcome:
-        """What `add` would answer."""
-        return self._assess(transaction)[0]
-
     def rebuild(self, returned: tuple[Transaction, ...]) -> None:
         """After the chain moved: keep what is still valid, of the `returned` transactions and of its own."""
         waiting = (*returned, *(entry.transaction for entry in self))
@@ -127,7 +123,8 @@ class Mempool:
         for transaction in waiting:
             self.add(transaction)
 
-    def _assess(self, transaction: Transaction) -> tuple[Outcome, Sats]:
+    def check(self, transaction: Transaction) -> tuple[Outcome, Sats]:
+        """What `add` would answer, and the fee."""
         txid = transaction.txid
         known = self._index.transaction(txid)
         if known is not None or txid in self._entries:

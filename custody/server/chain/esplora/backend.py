@@ -11,20 +11,7 @@ from contextlib import contextmanager
 from decimal import ROUND_CEILING, Decimal
 from http import HTTPStatus
 
-from custody.server.chain.backend import (
-    FOR_GOOD,
-    Accepted,
-    AlreadyKnown,
-    BlockRef,
-    BroadcastRefused,
-    ChainTransaction,
-    DataBlock,
-    FoundOutput,
-    Outcome,
-    RefusalCode,
-    refusal_of,
-    says_known,
-)
+from custody.server.chain import backend
 from custody.server.chain.esplora.blocks import BestChain, ChainInconsistent
 from custody.server.chain.esplora.histories import Histories, ScriptHistory
 from custody.server.chain.esplora.shapes import read, read_hash
@@ -83,27 +70,29 @@ class EsploraBackend:
         """Ends the connections. Safe to repeat."""
         self._wire.close()
 
-    def tip(self) -> BlockRef:
+    def tip(self) -> backend.BlockRef:
         with self._doubting():
             return self._chain.tip()
 
-    def block_at(self, height: int) -> BlockRef | None:
+    def block_at(self, height: int) -> backend.BlockRef | None:
         with self._doubting():
             return self._chain.block_at(height)
 
-    def outputs_to(self, scripts: Collection[bytes], *, since_height: int = 0) -> tuple[FoundOutput, ...]:
+    def outputs_to(
+        self, scripts: Collection[bytes], *, since_height: int = 0
+    ) -> tuple[backend.FoundOutput, ...]:
         wanted = sorted(set(scripts))
         with self._doubting():
             outputs = self._read(wanted)
         return tuple(output for output in outputs if output.touched_since(since_height))
 
-    def transaction(self, txid: str) -> ChainTransaction | None:
+    def transaction(self, txid: str) -> backend.ChainTransaction | None:
         with self._doubting():
             # Checks first that the explorer is on this network.
             self._chain.tip()
             return self._transactions.find(txid)
 
-    def data_at(self, height: int, prefix: bytes) -> DataBlock | None:
+    def data_at(self, height: int, prefix: bytes) -> backend.DataBlock | None:
         with self._doubting():
             ref = self._chain.block_at(height)
             if ref is None:
@@ -115,10 +104,10 @@ class EsploraBackend:
                 raise ChainInconsistent("The explorer lacks a block of the best chain that it shows.")
             return read_block(body, ref.hash).data_at(height, prefix, self._transactions.outputs)
 
-    def broadcast(self, transaction: Transaction) -> Outcome:
+    def broadcast(self, transaction: Transaction) -> backend.Outcome:
         known = self.transaction(transaction.txid)
         if known is not None and known.block is not None:
-            return AlreadyKnown(transaction.txid, confirmed=True)
+            return backend.AlreadyKnown(transaction.txid, confirmed=True)
         reply = self._wire.post("/tx", transaction.serialize().hex())
         if reply.status != HTTPStatus.OK:
             return self._refused(transaction, words_of(reply))
@@ -126,7 +115,7 @@ class EsploraBackend:
         txid = transaction.txid
         if read_hash(reply.content) != txid:
             raise ChainUnavailable("The explorer answers a broadcast with another transaction's id.")
-        return Accepted(txid) if known is None else AlreadyKnown(txid, confirmed=False)
+        return backend.Accepted(txid) if known is None else backend.AlreadyKnown(txid, confirmed=False)
 
     def fee_estimate(self, target_blocks: int) -> FeeRate | None:
         self._chain.tip()
@@ -139,15 +128,18 @@ class EsploraBackend:
         targets = [target for target in rates if target <= target_blocks]
         return _rate(rates[max(targets)]) if targets else None
 
+    def least_fee_rate(self) -> None:
+        """No explorer tells it."""
+
     @contextmanager
     def _doubting(self) -> Iterator[None]:
         try:
             yield
         except ChainUnavailable:
-            self._wire.doubt()
+            self._wire.cooldown.lied()
             raise
 
-    def _read(self, scripts: list[bytes]) -> tuple[FoundOutput, ...]:
+    def _read(self, scripts: list[bytes]) -> tuple[backend.FoundOutput, ...]:
         """The outputs of all of them, as of one tip."""
         period = self._pace.scripts_period(len(scripts))
         for _ in range(MAX_READS):
@@ -162,7 +154,7 @@ class EsploraBackend:
                 self._chain.refresh()
         raise ChainUnavailable("The explorer contradicts itself at every read.")
 
-    def _ask(self, scripts: list[bytes], tip: BlockRef) -> dict[bytes, ScriptHistory]:
+    def _ask(self, scripts: list[bytes], tip: backend.BlockRef) -> dict[bytes, ScriptHistory]:
         with ThreadPoolExecutor(self._pace.parallel, thread_name_prefix="esplora") as threads:
             try:
                 histories = threads.map(lambda script: self._histories.ask(script, tip), scripts)
@@ -171,17 +163,21 @@ class EsploraBackend:
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _refused(self, transaction: Transaction, words: str) -> Outcome:
+    def _refused(self, transaction: Transaction, words: str) -> backend.Outcome:
         """The explorer's words as an outcome."""
-        if says_known(words):
+        if backend.says_known(words):
             known = self.transaction(transaction.txid)
-            return AlreadyKnown(transaction.txid, confirmed=known is not None and known.block is not None)
-        code = refusal_of(words) or (RefusalCode.POLICY if NODES_VERDICT.search(words) else None)
+            return backend.AlreadyKnown(
+                transaction.txid, confirmed=known is not None and known.block is not None
+            )
+        code = backend.refusal_of(words) or (
+            backend.RefusalCode.POLICY if NODES_VERDICT.search(words) else None
+        )
         if code is None:
             raise ChainUnavailable(f"The explorer does not take the transaction now: {words}")
         # A lying explorer must not free a payment's coins, see it made again, and then broadcast both.
-        if code not in FOR_GOOD:
-            return BroadcastRefused(transaction.txid, code, words)
+        if code not in backend.FOR_GOOD:
+            return backend.BroadcastRefused(transaction.txid, code, words)
         refused = self._transactions.breaks_consensus(transaction)
         if refused is None:
             raise ChainUnavailable(f"The explorer refuses a transaction that the rules allow: {words}")

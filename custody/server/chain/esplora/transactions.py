@@ -15,13 +15,7 @@ from custody.server.chain.backend import (
     RefusalCode,
 )
 from custody.server.chain.engine import NULL_TXID, InvalidSpend, verify_transaction
-from custody.server.chain.esplora.blocks import (
-    BestChain,
-    ChainInconsistent,
-    could_hold_ours,
-    is_ambiguous,
-    merkle_root,
-)
+from custody.server.chain.esplora import blocks
 from custody.server.chain.esplora.shapes import ConfirmationStatus, MerkleProof, Outspend, read
 from custody.server.chain.esplora.wire import Wire
 from custody.server.errors import ChainUnavailable
@@ -41,7 +35,7 @@ def is_coinbase(transaction: Transaction) -> bool:
 class Transactions:
     """Raises ChainUnavailable; ChainInconsistent where two answers cannot both be true."""
 
-    def __init__(self, wire: Wire, chain: BestChain) -> None:
+    def __init__(self, wire: Wire, chain: blocks.BestChain) -> None:
         self._wire = wire
         self._chain = chain
         self._raw: BoundedCache[str, Transaction] = BoundedCache(KEPT_TRANSACTIONS)
@@ -70,7 +64,7 @@ class Transactions:
         """
         transaction = self.by_id(txid)
         if transaction is None:
-            raise ChainInconsistent("The explorer lacks a transaction that it names.")
+            raise blocks.ChainInconsistent("The explorer lacks a transaction that it names.")
         return transaction
 
     def find(self, txid: str) -> ChainTransaction | None:
@@ -94,12 +88,12 @@ class Transactions:
             return None
         height, header = status.block_height, self._chain.header_at(status.block_height)
         if header is None or header.hash != status.block_hash:
-            raise ChainInconsistent(
+            raise blocks.ChainInconsistent(
                 "The explorer puts a transaction into a block that is not of its best chain."
             )
         if header.time != status.block_time:
-            raise ChainInconsistent("The explorer gives a block another time than its header.")
-        if not could_hold_ours(self._chain.network, height):
+            raise blocks.ChainInconsistent("The explorer gives a block another time than its header.")
+        if not blocks.could_hold_ours(self._chain.network, height):
             raise ChainUnavailable("The explorer puts a transaction where none of ours can be.")
         if not self._proven.get((transaction.txid, header.hash)):
             self._require_proof(transaction, height, header.merkle_root)
@@ -110,10 +104,10 @@ class Transactions:
         body = self._wire.find(f"/tx/{transaction.txid}/merkle-proof")
         proof = None if body is None else read(body, MerkleProof)
         if proof is None or proof.block_height != height:
-            raise ChainInconsistent("The explorer has no proof for a confirmation that it claims.")
-        if is_ambiguous(transaction) or is_coinbase(transaction) != (proof.pos == 0):
+            raise blocks.ChainInconsistent("The explorer has no proof for a confirmation that it claims.")
+        if blocks.is_ambiguous(transaction) or is_coinbase(transaction) != (proof.pos == 0):
             raise ChainUnavailable("The explorer's proof of a confirmation proves nothing.")
-        if merkle_root(transaction.txid, proof.merkle, proof.pos) != root:
+        if blocks.merkle_root(transaction.txid, proof.merkle, proof.pos) != root:
             raise ChainUnavailable("The explorer's proof of a confirmation is wrong.")
 
     def _spender(self, outpoint: OutPoint) -> str | None:
@@ -128,7 +122,7 @@ class Transactions:
     def _output(self, outpoint: OutPoint) -> TxOut:
         parent = self.named(outpoint.txid)
         if outpoint.vout >= len(parent.outputs):
-            raise ChainInconsistent("The explorer shows a spend of what is not there.")
+            raise blocks.ChainInconsistent("The explorer shows a spend of what is not there.")
         return parent.outputs[outpoint.vout]
 
     def require_valid(self, transaction: Transaction) -> None:

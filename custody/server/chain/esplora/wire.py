@@ -156,15 +156,11 @@ class Wire:
         if at:
             self._headers["Authorization"] = f"Basic {b64encode(unquote(user).encode()).decode()}"
         self._transport = transport or KeptConnections(self._url, pace.parallel + 4)
-        self._cooldown = Cooldown(clock, pace.first_pause)
+        self.cooldown = Cooldown(clock, pace.first_pause)
 
     def close(self) -> None:
         if isinstance(self._transport, KeptConnections):
             self._transport.close()
-
-    def doubt(self) -> None:
-        """Called where its answers contradict each other: no request is sent for a while."""
-        self._cooldown.lied()
 
     def find(self, path: str) -> bytes | None:
         """The body; None where the explorer knows nothing of the kind (404). Raises ChainUnavailable."""
@@ -189,19 +185,19 @@ class Wire:
     def _ask(
         self, method: str, path: str, headers: Mapping[str, str], content: bytes | None = None
     ) -> HttpReply:
-        self._cooldown.require_over()
+        self.cooldown.require_over()
         times, bounds = (SILENCE_SECONDS, DEADLINE_SECONDS), (MAX_BODY_BYTES, MAX_VALUES)
         reply = self._transport(HttpRequest(method, self._url + path, *times, headers, content, *bounds))
         if isinstance(reply, NoAnswer):
-            self._cooldown.failed()
+            self.cooldown.failed()
             reason = type(reply.cause).__name__
             raise ChainUnavailable(f"The explorer gave no whole answer ({reason}).") from reply.cause
         if reply.status in _SENDS_ELSEWHERE:
-            self._cooldown.failed()
+            self.cooldown.failed()
             raise ChainUnavailable("The explorer redirects to another address, which is not followed.")
         if reply.status not in ANSWERS:
             # A date counts as 0: no clock of the explorer's is compared with ours.
-            self._cooldown.failed(retry_after(reply, math.inf) or 0.0)
+            self.cooldown.failed(retry_after(reply, math.inf) or 0.0)
             raise ChainUnavailable(f"The explorer answers with status {reply.status}.")
-        self._cooldown.worked()
+        self.cooldown.worked()
         return reply

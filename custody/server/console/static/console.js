@@ -5,8 +5,15 @@
   const body = document.body;
   const AGAIN_MS = 3000;
   const changed = () => body.dispatchEvent(new CustomEvent("changed"));
-  // Where the sections are a row that scrolls, the open one is brought into view.
-  document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
+  // The answer to a form is no page to come back to: Back and reload lead to the page of the form, and send nothing once more.
+  const AT = "at";
+  try {
+    if (body.dataset.answer === undefined) sessionStorage.setItem(AT, location.href);
+    else history.replaceState(null, "", sessionStorage.getItem(AT) ?? location.href);
+  } catch {
+    // This browser stores nothing for the page: it asks before it sends a form again.
+  }
 
   const pause = () => new Promise((done) => setTimeout(done, AGAIN_MS));
 

@@ -1,76 +1,23 @@
-"""Every table. Importing this package fills ``Base.metadata``, from which a new database is made."""
+"""Every table. The first name that is asked for here fills ``Base.metadata``, from which a new database is
+made; a command that reads few tables imports their module.
+"""
 
-from custody.server.store.models.accounts import (
-    AccessTokenRow,
-    AttemptRow,
-    CredentialRow,
-    IdentityFlowRow,
-    IdentityLinkRow,
-    IdentityProviderRow,
-    OtpChallengeRow,
-    PasskeyRow,
-    PasswordResetRow,
-    PurchaseRow,
-    RecoveryCodeRow,
-    RefreshTokenRow,
-    ServiceAccountRow,
-    SignInSessionRow,
-    UserRow,
-    full_name,
-)
-from custody.server.store.models.base import Base, table_of
-from custody.server.store.models.bookkeeping import (
-    AuditEventRow,
-    AuditHeadRow,
-    IdempotencyRecordRow,
-    JobRow,
-    LeaseRow,
-    RevisionRow,
-    WebhookDeliveryRow,
-    WebhookEventRow,
-    WebhookRow,
-)
-from custody.server.store.models.organisations import (
-    AddressBookEntryRow,
-    InvitationRow,
-    MembershipRow,
-    OnboardingRequestRow,
-    OrganisationRow,
-    PendingChangeRow,
-    RolePermissionRow,
-    RoleRow,
-    SecondPersonRuleRow,
-    WorkspaceRow,
-)
-from custody.server.store.models.proposals import (
-    HELD,
-    OPEN,
-    PROOFS,
-    CoinLockRow,
-    DecisionRow,
-    ProposalInputRow,
-    ProposalRow,
-    SignatureRow,
-)
-from custody.server.store.models.tokens import (
-    ContractCallRow,
-    ContractRow,
-    TokenBlockRow,
-    TokenCellRow,
-    TokenEffectRow,
-    TokenTransactionRow,
-)
-from custody.server.store.models.vaults import (
-    MOVING,
-    ChainBlockRow,
-    ChainCoinRow,
-    ChainTransactionRow,
-    KeyAccountRow,
-    KeyChallengeRow,
-    KeyRow,
-    MovementRow,
-    ProfileRow,
-    VaultRow,
-    VaultSignerRow,
-    WatchedScriptRow,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from custody.server.store.models.accounts import *  # noqa: F403
+    from custody.server.store.models.base import *  # noqa: F403
+    from custody.server.store.models.bookkeeping import *  # noqa: F403
+    from custody.server.store.models.organisations import *  # noqa: F403
+    from custody.server.store.models.proposals import *  # noqa: F403
+    from custody.server.store.models.tokens import *  # noqa: F403
+    from custody.server.store.models.vaults import *  # noqa: F403
+else:
+    _MODULES = ("accounts", "base", "bookkeeping", "organisations", "proposals", "tokens", "vaults")
+
+    def __getattr__(name: str) -> Any:
+        for module in [import_module(f"{__name__}.{each}") for each in _MODULES]:
+            if name in vars(module):
+                return vars(module)[name]
+        raise AttributeError(f"{__name__} has no {name}")

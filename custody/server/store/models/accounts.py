@@ -16,8 +16,6 @@ class UserRow(Base):
     ``is_operator``: reviews requests for organisations; made so from the command line only.
     """
 
-    __tablename__ = "users"
-
     id: Mapped[int] = mapped_column(primary_key=True)
     email: Mapped[str] = mapped_column(unique=True)
     first_name: Mapped[str | None]
@@ -48,7 +46,6 @@ class CredentialRow(Base):
     because none is accepted twice (RFC 6238, section 5.2).
     """
 
-    __tablename__ = "credentials"
     __table_args__ = (
         CheckConstraint("second_factor IN ('none', 'email', 'totp')", name="second_factor"),
         CheckConstraint("second_factor <> 'totp' OR totp_secret IS NOT NULL", name="totp"),
@@ -66,8 +63,6 @@ class CredentialRow(Base):
 class RecoveryCodeRow(Base):
     """Replaces the authenticator's code once, where its owner lost it. Only its SHA-256 is stored."""
 
-    __tablename__ = "recovery_codes"
-
     code_hash: Mapped[bytes] = mapped_column(primary_key=True)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
     used_at: Mapped[datetime | None]
@@ -75,8 +70,6 @@ class RecoveryCodeRow(Base):
 
 class PasskeyRow(Base):
     """A WebAuthn credential. ``credential``: its id and public key, as the authenticator attested them."""
-
-    __tablename__ = "passkeys"
 
     id: Mapped[int] = mapped_column(primary_key=True)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
@@ -91,8 +84,6 @@ class PasskeyRow(Base):
 class PasswordResetRow(Base):
     """A mailed link's token, as its SHA-256: good once, for a while."""
 
-    __tablename__ = "password_resets"
-
     token_hash: Mapped[bytes] = mapped_column(primary_key=True)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
     created_at: Mapped[datetime]
@@ -103,7 +94,6 @@ class PasswordResetRow(Base):
 class AttemptRow(Base):
     """One attempt that counts for a limit, in all processes. ``subject_hash`` identifies what is limited."""
 
-    __tablename__ = "attempts"
     __table_args__ = (Index(None, "kind", "subject_hash", "tried_at"),)
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -119,7 +109,6 @@ class OtpChallengeRow(Base):
     authenticator's is awaited, empty where a passkey is being made and no code is.
     """
 
-    __tablename__ = "otp_challenges"
     __table_args__ = (
         Index(None, "user_id", "created_at"),
         # Each sign-in looks for open challenges, among many closed ones.
@@ -166,8 +155,6 @@ class SignInSessionRow(Base):
 class AccessTokenRow(Base):
     """Fifteen minutes of access; only the SHA-256 of the token is here."""
 
-    __tablename__ = "access_tokens"
-
     token_hash: Mapped[bytes] = mapped_column(primary_key=True)
     session_id: Mapped[int] = mapped_column(ForeignKey("sessions.id"), index=True)
     expires_at: Mapped[datetime]
@@ -175,8 +162,6 @@ class AccessTokenRow(Base):
 
 class RefreshTokenRow(Base):
     """One refresh token of a family. Kept after use, so that a replay is recognised."""
-
-    __tablename__ = "refresh_tokens"
 
     token_hash: Mapped[bytes] = mapped_column(primary_key=True)
     session_id: Mapped[int] = mapped_column(ForeignKey("sessions.id"), index=True)
@@ -189,8 +174,6 @@ class IdentityProviderRow(Base):
     """An organisation's one provider. ``id`` names it where its members sign in. Another issuer or client is
     another provider. ``sealed_secret``: the client's, encrypted; null until it was entered.
     """
-
-    __tablename__ = "identity_providers"
 
     id: Mapped[str] = mapped_column(primary_key=True)
     organisation_id: Mapped[int] = mapped_column(ForeignKey("organisations.id"), unique=True)
@@ -205,7 +188,6 @@ class IdentityProviderRow(Base):
 class IdentityLinkRow(Base):
     """The user as whom the provider's ``subject`` signs in."""
 
-    __tablename__ = "identity_links"
     __table_args__ = (UniqueConstraint("provider_id", "user_id"), UniqueConstraint("provider_id", "subject"))
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -222,8 +204,6 @@ class IdentityFlowRow(Base):
     where its provider or session was deleted.
     """
 
-    __tablename__ = "identity_flows"
-
     token_hash: Mapped[bytes] = mapped_column(primary_key=True)
     provider_id: Mapped[str] = mapped_column(index=True)
     session_id: Mapped[int | None]
@@ -236,7 +216,6 @@ class ServiceAccountRow(Base):
     Secrets are stored as SHA-256; the former one is valid until ``former_until``.
     """
 
-    __tablename__ = "service_accounts"
     __table_args__ = ({"sqlite_autoincrement": True},)
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -261,8 +240,6 @@ class PurchaseRow(Base):
 
     ``user_id``: the member whose profile address receives it; null where the address is no member's.
     """
-
-    __tablename__ = "purchases"
 
     id: Mapped[str] = mapped_column(primary_key=True)
     user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"), index=True)

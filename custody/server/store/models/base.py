@@ -2,13 +2,14 @@
 alike.
 """
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, ClassVar, cast
 
 from sqlalchemy import JSON, BigInteger, DateTime, Integer, LargeBinary, MetaData, Table, text
 from sqlalchemy.engine import Dialect
-from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.orm import DeclarativeBase, declared_attr
 from sqlalchemy.types import TypeDecorator
 
 # Explicit names, because a migration must name what it drops: SQLite generates none, and PostgreSQL its own.
@@ -78,6 +79,8 @@ class Json(TypeDecorator[Any]):
 
 
 class Base(DeclarativeBase):
+    """A table is called by its class: `AuditHeadRow` has ``audit_heads``."""
+
     metadata = MetaData(naming_convention=NAMING)
     type_annotation_map: ClassVar[dict[Any, Any]] = {
         int: Int64,
@@ -88,6 +91,11 @@ class Base(DeclarativeBase):
         list[int]: Json,
         list[dict[str, Any]]: Json,
     }
+
+    @declared_attr.directive
+    def __tablename__(cls) -> str:  # noqa: N805 - SQLAlchemy asks the class
+        words = re.sub("(?<!^)(?=[A-Z])", "_", cls.__name__.removesuffix("Row")).lower()
+        return re.sub("([^aeiou])y$", r"\1ie", words) + "s"
 
 
 def table_of(model: type[Base]) -> Table:

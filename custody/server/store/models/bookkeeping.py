@@ -12,8 +12,6 @@ from custody.server.store.models.base import Base, only_where
 class AuditHeadRow(Base):
     """The end of a chain. ``chain_id`` is ``platform``, ``organisation:<id>`` or ``workspace:<id>``."""
 
-    __tablename__ = "audit_heads"
-
     chain_id: Mapped[str] = mapped_column(primary_key=True)
     size: Mapped[int]
     head_hash: Mapped[bytes]
@@ -25,7 +23,6 @@ class AuditEventRow(Base):
     ``position`` counts from 1 within the chain. Ids and the time are text, as the row is hashed and exported.
     """
 
-    __tablename__ = "audit_events"
     __table_args__ = (
         UniqueConstraint("chain_id", "position"),
         Index("ix_audit_events_by_day", "chain_id", "timestamp", "position"),
@@ -64,7 +61,6 @@ class JobRow(Base):
     ``dead_at``: given up, for an operator to see.
     """
 
-    __tablename__ = "jobs"
     __table_args__ = (
         Index("uq_jobs_open", "kind", "subject", unique=True, **only_where(_OPEN)),
         # The next job of a kind is its first entry.
@@ -93,8 +89,6 @@ class LeaseRow(Base):
     may take it.
     """
 
-    __tablename__ = "leases"
-
     name: Mapped[str] = mapped_column(primary_key=True)
     owner: Mapped[str]
     until: Mapped[datetime]
@@ -105,8 +99,6 @@ class RevisionRow(Base):
     number and not the list.
     """
 
-    __tablename__ = "revisions"
-
     workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"), primary_key=True)
     number: Mapped[int]
 
@@ -115,8 +107,6 @@ class IdempotencyRecordRow(Base):
     """The answer to a creating request, stored with its effect. Scope: user, method, path and the caller's
     key.
     """
-
-    __tablename__ = "idempotency_records"
 
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True)
     method: Mapped[str] = mapped_column(primary_key=True)
@@ -132,7 +122,6 @@ class WebhookRow(Base):
     platform.
     """
 
-    __tablename__ = "webhooks"
     __table_args__ = (UniqueConstraint("workspace_id", "url"),)
 
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -159,7 +148,6 @@ class WebhookEventRow(Base):
     ``sequence`` counts a workspace's events in the order of their transactions.
     """
 
-    __tablename__ = "webhook_events"
     __table_args__ = (UniqueConstraint("workspace_id", "sequence"),)
 
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -176,7 +164,6 @@ class WebhookDeliveryRow(Base):
     ``queued_at``: the start of the attempts, also after a redelivery; ``attempts`` are counted from there.
     """
 
-    __tablename__ = "webhook_deliveries"
     __table_args__ = (
         UniqueConstraint("webhook_id", "event_id"),
         Index(None, "webhook_id", "created_at"),

@@ -6,30 +6,33 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint
+from sqlalchemy.engine.default import DefaultExecutionContext
 from sqlalchemy.orm import Mapped, mapped_column
 
 from custody.server.store.models.base import Base, only_where
+from multisig import ends_of
 
 _PENDING = "status = 'pending'"
 
 
 class OrganisationRow(Base):
-    __tablename__ = "organisations"
-
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str]
     created_at: Mapped[datetime]
 
 
 class WorkspaceRow(Base):
-    """``network`` is the API's name (mainnet or testnet); ``chain`` is the actual chain."""
+    """``network`` is the API's name (mainnet or testnet); ``chain`` is the actual chain.
 
-    __tablename__ = "workspaces"
+    ``key_check_months``: how often each signer's device has to sign something; 0 where it need not.
+    """
+
     __table_args__ = (
         UniqueConstraint("organisation_id", "name"),
         CheckConstraint("network IN ('mainnet', 'testnet')", name="network"),
         CheckConstraint("(network = 'mainnet') = (chain = 'mainnet')", name="chain_of_network"),
         CheckConstraint("chain IN ('mainnet', 'testnet4', 'signet', 'regtest')", name="chain"),
+        CheckConstraint("key_check_months BETWEEN 0 AND 24", name="key_check_months"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -38,6 +41,7 @@ class WorkspaceRow(Base):
     description: Mapped[str]
     network: Mapped[str]
     chain: Mapped[str]
+    key_check_months: Mapped[int] = mapped_column(default=0)
     created_at: Mapped[datetime]
 
 
@@ -47,7 +51,6 @@ class RoleRow(Base):
     A deleted role's id is never reused: the audit log and decided invitations still name it.
     """
 
-    __tablename__ = "roles"
     __table_args__ = (
         UniqueConstraint("workspace_id", "name"),
         UniqueConstraint("id", "workspace_id"),
@@ -68,8 +71,6 @@ class RoleRow(Base):
 
 
 class RolePermissionRow(Base):
-    __tablename__ = "role_permissions"
-
     role_id: Mapped[int] = mapped_column(ForeignKey("roles.id"), primary_key=True)
     permission: Mapped[str] = mapped_column(primary_key=True)
 
@@ -77,7 +78,6 @@ class RolePermissionRow(Base):
 class MembershipRow(Base):
     """A member's one role in one workspace. The database itself refuses another workspace's role."""
 
-    __tablename__ = "memberships"
     __table_args__ = (
         UniqueConstraint("workspace_id", "user_id"),
         ForeignKeyConstraint(["role_id", "workspace_id"], ["roles.id", "roles.workspace_id"]),
@@ -95,7 +95,6 @@ class InvitationRow(Base):
     is not a foreign key: a decided invitation outlives its role.
     """
 
-    __tablename__ = "invitations"
     __table_args__ = (
         CheckConstraint("status IN ('pending', 'accepted', 'declined', 'expired', 'revoked')", name="status"),
         # For the sweep of expired invitations, several times a second, and for an organisation's rate of
@@ -117,13 +116,20 @@ class InvitationRow(Base):
     decided_at: Mapped[datetime | None]
 
 
+def _ends(context: DefaultExecutionContext) -> str:
+    return ends_of(context.get_current_parameters()["address"])  # type: ignore[no-untyped-call]
+
+
 class AddressBookEntryRow(Base):
-    """An address with a name, in a workspace. ``name_key``: the key by which names are unique."""
+    """An address with a name, in a workspace. ``name_key``: the key by which names are unique. ``ends``: of
+    the address, for finding what only resembles it.
+    """
 
     __tablename__ = "address_book"
     __table_args__ = (
         UniqueConstraint("workspace_id", "address"),
         UniqueConstraint("workspace_id", "name_key"),
+        Index(None, "workspace_id", "ends"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -131,14 +137,22 @@ class AddressBookEntryRow(Base):
     name: Mapped[str]
     name_key: Mapped[str]
     address: Mapped[str]
+    ends: Mapped[str] = mapped_column(default=_ends)
     created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
     created_at: Mapped[datetime]
+
+
+class PayeeRow(Base):
+    """An address that a payment with all its signatures pays."""
+
+    workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"), primary_key=True)
+    ends: Mapped[str] = mapped_column(primary_key=True, default=_ends)
+    address: Mapped[str] = mapped_column(primary_key=True)
 
 
 class OnboardingRequestRow(Base):
     """A request for an organisation with a first workspace; an operator decides."""
 
-    __tablename__ = "onboarding_requests"
     __table_args__ = (
         CheckConstraint("status IN ('pending', 'approved', 'rejected')", name="status"),
         CheckConstraint("(created_org_id IS NOT NULL) = (status = 'approved')", name="created_org"),
@@ -169,8 +183,6 @@ class OnboardingRequestRow(Base):
 class SecondPersonRuleRow(Base):
     """The rule is on for organisations with a row."""
 
-    __tablename__ = "second_person_rules"
-
     organisation_id: Mapped[int] = mapped_column(ForeignKey("organisations.id"), primary_key=True)
     confirming_role_id: Mapped[int] = mapped_column(ForeignKey("roles.id"))
     cooling_off_hours: Mapped[int]
@@ -181,7 +193,6 @@ class SecondPersonRuleRow(Base):
 class PendingChangeRow(Base):
     """The recorded request of a call: ``path`` and ``body``. Kept after it was decided."""
 
-    __tablename__ = "pending_changes"
     __table_args__ = (
         Index("ix_pending_changes_by_age", "organisation_id", "status", "asked_at"),
         # For the sweep of expired changes, several times a second.

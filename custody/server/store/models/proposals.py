@@ -10,6 +10,7 @@ from custody.server.store.models.base import Base, only_where
 OPEN = "(status IN ('PENDING', 'SIGNED', 'STALLED', 'BROADCASTING') OR keeps_coins)"
 HELD = "held_sats > 0"
 PROOFS = "tx_type = 'proof'"
+SCREENED = "screening = 'held'"
 
 
 class ProposalRow(Base):
@@ -20,7 +21,6 @@ class ProposalRow(Base):
     txid; ``txid`` is set at broadcast.
     """
 
-    __tablename__ = "proposals"
     __table_args__ = (
         # The ordered lists.
         Index("ix_proposals_by_status", "workspace_id", "status", "created_at", "id"),
@@ -38,6 +38,8 @@ class ProposalRow(Base):
         Index("ix_proposals_kept", "id", **only_where("keeps_coins", "keeps_coins = 1")),
         # Pending proposals with a rival in the mempool, which are checked again when it has gone.
         Index("ix_proposals_troubled", "status", **only_where("trouble IS NOT NULL")),
+        # Those that screening holds, read each second.
+        Index("ix_proposals_screened", "screening_until", **only_where(SCREENED)),
         # Read at each block: which workspaces have proposals whose confirmations change.
         Index("ix_proposals_mined", "workspace_id", "block_height", **only_where("block_height IS NOT NULL")),
         # Proposals in blocks that a reorganisation disconnects.
@@ -79,6 +81,10 @@ class ProposalRow(Base):
     block_height: Mapped[int | None]
     failure_code: Mapped[str | None]
     failure_reason: Mapped[str | None]
+    # What the vault's screening says of it (`proposals.screening`); null where it is not screened.
+    screening: Mapped[str | None]
+    screening_until: Mapped[datetime | None]
+    screening_reason: Mapped[str | None]
     # What the watcher found last (`proposals.lifecycle`).
     trouble: Mapped[str | None]
     trouble_txid: Mapped[str | None]
@@ -100,7 +106,6 @@ class ProposalRow(Base):
 class ProposalInputRow(Base):
     """A coin that a proposal spends. Kept after the proposal has ended and its lock is gone."""
 
-    __tablename__ = "proposal_inputs"
     __table_args__ = (Index(None, "txid", "vout"),)
 
     proposal_id: Mapped[str] = mapped_column(ForeignKey("proposals.id"), primary_key=True)
@@ -119,7 +124,6 @@ class CoinLockRow(Base):
     gives a vault's locked sum. ``held_sats`` is 0 while the coin is spent or gone.
     """
 
-    __tablename__ = "coin_locks"
     __table_args__ = (Index("ix_coin_locks_held", "vault_id", "held_sats", **only_where(HELD)),)
 
     chain: Mapped[str] = mapped_column(primary_key=True)
@@ -132,15 +136,15 @@ class CoinLockRow(Base):
 
 class DecisionRow(Base):
     """A signer's decision on a proposal. ``is_complete``: every input that needs this key has its
-    signature.
+    signature. ``role_id``: the role that they had then, which may be deleted since.
     """
 
-    __tablename__ = "decisions"
     __table_args__ = (CheckConstraint("decision IN ('approve', 'reject')", name="decision"),)
 
     proposal_id: Mapped[str] = mapped_column(ForeignKey("proposals.id"), primary_key=True)
     key_id: Mapped[str] = mapped_column(ForeignKey("keys.id"), primary_key=True)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    role_id: Mapped[int]
     decision: Mapped[str]
     is_complete: Mapped[bool]
     reason: Mapped[str | None]
@@ -150,7 +154,6 @@ class DecisionRow(Base):
 class SignatureRow(Base):
     """A verified partial signature (DER and its sighash byte) on one input."""
 
-    __tablename__ = "signatures"
     __table_args__ = (
         ForeignKeyConstraint(
             ["proposal_id", "input_index"], ["proposal_inputs.proposal_id", "proposal_inputs.input_index"]

@@ -20,7 +20,6 @@ class ContractRow(Base):
     one that confirmed.
     """
 
-    __tablename__ = "contracts"
     __table_args__ = (
         Index(None, "vault_id"),
         Index(None, "bytecode_hash"),
@@ -52,7 +51,6 @@ class ContractCallRow(Base):
     them.
     """
 
-    __tablename__ = "contract_calls"
     __table_args__ = (Index(None, "contract_uid", "uid"), Index(None, "vault_id", "uid"))
 
     uid: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
@@ -76,8 +74,6 @@ class TokenBlockRow(Base):
     tokens' state after it.
     """
 
-    __tablename__ = "token_blocks"
-
     chain: Mapped[str] = mapped_column(primary_key=True)
     height: Mapped[int] = mapped_column(primary_key=True)
     block_hash: Mapped[str]
@@ -92,7 +88,6 @@ class TokenTransactionRow(Base):
     Deployments that no member of this platform proposed are left out.
     """
 
-    __tablename__ = "token_transactions"
     __table_args__ = (Index(None, "chain", "txid"),)
 
     chain: Mapped[str] = mapped_column(primary_key=True)
@@ -108,7 +103,6 @@ class TokenEffectRow(Base):
     first.
     """
 
-    __tablename__ = "token_effects"
     __table_args__ = (
         # What a holder received and gave away, of all tokens and of one, in the chain's order.
         Index("ix_token_effects_of_holder", "chain", "holder", "cell", "height", "sequence"),
@@ -135,7 +129,6 @@ class TokenCellRow(Base):
     nothing.
     """
 
-    __tablename__ = "token_cells"
     __table_args__ = (Index(None, "chain", "holder", "cell"),)
 
     chain: Mapped[str] = mapped_column(primary_key=True)

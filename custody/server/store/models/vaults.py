@@ -22,7 +22,6 @@ class KeyRow(Base):
     carries its ``revoked_reason`` (``superseded``, ``lost``, …), which decides what it may still approve.
     """
 
-    __tablename__ = "keys"
     __table_args__ = (
         # A member holds one active key per network, and a device belongs to one member.
         Index("uq_keys_active_user", "user_id", "network", unique=True, **only_where(_ACTIVE)),
@@ -49,6 +48,8 @@ class KeyRow(Base):
     firmware: Mapped[str | None]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
+    # When the platform last verified a signature by the device: a challenge's, a payment's or a proof's.
+    last_signed_at: Mapped[datetime]
 
 
 class KeyAccountRow(Base):
@@ -58,7 +59,6 @@ class KeyAccountRow(Base):
     No two vaults share an account's xpub, even where a device was registered twice.
     """
 
-    __tablename__ = "key_accounts"
     __table_args__ = (
         UniqueConstraint("key_id", "account"),
         Index("uq_key_accounts_taken_xpub", "xpub", unique=True, **only_where(_TAKEN)),
@@ -77,8 +77,6 @@ class ProfileRow(Base):
     (0/0).
     """
 
-    __tablename__ = "profiles"
-
     key_id: Mapped[str] = mapped_column(ForeignKey("keys.id"), primary_key=True)
     xpub: Mapped[str]
     derivation_base_path: Mapped[str]
@@ -91,8 +89,6 @@ class KeyChallengeRow(Base):
 
     ``offered_digest`` is the SHA-256 of every (path, xpub) that the registration must offer.
     """
-
-    __tablename__ = "key_challenges"
 
     id: Mapped[int] = mapped_column(primary_key=True)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
@@ -107,7 +103,6 @@ class KeyChallengeRow(Base):
 class VaultRow(Base):
     """``network`` is the API's name, ``chain`` the actual chain. ``next_*_index``: the next unused one."""
 
-    __tablename__ = "vaults"
     __table_args__ = (
         UniqueConstraint("workspace_id", "name"),
         CheckConstraint("m >= 1 AND m <= n AND n <= 15", name="quorum"),
@@ -137,6 +132,12 @@ class VaultRow(Base):
     only_address_book: Mapped[bool] = mapped_column(default=False)
     # Whether a signer may approve what they proposed.
     maker_may_approve: Mapped[bool] = mapped_column(default=True)
+    # Of each of these one approval has to come (`rules.approvers`).
+    approvers: Mapped[list[str]] = mapped_column(default=list)
+    # The webhook whose program screens its proposals; how long that has, and what holds without its word.
+    screening_webhook_id: Mapped[str | None] = mapped_column(ForeignKey("webhooks.id"))
+    screening_seconds: Mapped[int] = mapped_column(default=3600)
+    screening_fails_open: Mapped[bool] = mapped_column(default=False)
     frozen_at: Mapped[datetime | None]
     frozen_by: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
     freeze_reason: Mapped[str | None]
@@ -154,7 +155,6 @@ class VaultRow(Base):
 class VaultSignerRow(Base):
     """A signer of a vault; it never changes. ``key_index`` is the cosigner's index in the descriptor."""
 
-    __tablename__ = "vault_signers"
     __table_args__ = (UniqueConstraint("vault_id", "user_id"),)
 
     vault_id: Mapped[str] = mapped_column(ForeignKey("vaults.id"), primary_key=True)
@@ -173,7 +173,6 @@ class WatchedScriptRow(Base):
     may be registered again.
     """
 
-    __tablename__ = "watched_scripts"
     __table_args__ = (UniqueConstraint("vault_id", "branch", "address_index"),)
 
     chain: Mapped[str] = mapped_column(primary_key=True)
@@ -186,8 +185,6 @@ class WatchedScriptRow(Base):
 class ChainTransactionRow(Base):
     """The bytes of a transaction that paid a vault: every input of ours carries its previous transaction."""
 
-    __tablename__ = "chain_transactions"
-
     chain: Mapped[str] = mapped_column(primary_key=True)
     txid: Mapped[str] = mapped_column(primary_key=True)
     raw: Mapped[bytes]
@@ -198,7 +195,6 @@ class ChainCoinRow(Base):
     ``vault_id`` where it is in a member's profile.
     """
 
-    __tablename__ = "chain_coins"
     __table_args__ = (
         Index("ix_chain_coins_profiles", "chain", "script_pubkey", **only_where("vault_id IS NULL")),
         # A vault's largest coins, in the order of the pages.
@@ -240,14 +236,32 @@ class ChainCoinRow(Base):
     first_seen_at: Mapped[datetime]
 
 
-class ChainBlockRow(Base):
-    """The chain as far as it was read: a reorganisation is found by comparing the hash at each height."""
+class CoinAsideRow(Base):
+    """A coin that no new proposal spends, by its outpoint: whatever becomes of its block, it stays set aside.
+    ``until`` is null where it has no end; past it, the row counts for nothing.
+    """
 
-    __tablename__ = "chain_blocks"
+    __tablename__ = "coins_aside"
+
+    chain: Mapped[str] = mapped_column(primary_key=True)
+    txid: Mapped[str] = mapped_column(primary_key=True)
+    vout: Mapped[int] = mapped_column(primary_key=True)
+    vault_id: Mapped[str] = mapped_column(ForeignKey("vaults.id"), index=True)
+    reason: Mapped[str]
+    until: Mapped[datetime | None]
+    set_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    set_at: Mapped[datetime]
+
+
+class ChainBlockRow(Base):
+    """The chain as far as it was read: a reorganisation is found by comparing the hash at each height.
+    ``mined_at`` as its header says.
+    """
 
     chain: Mapped[str] = mapped_column(primary_key=True)
     height: Mapped[int] = mapped_column(primary_key=True)
     block_hash: Mapped[str]
+    mined_at: Mapped[datetime]
     seen_at: Mapped[datetime]
 
 
@@ -262,7 +276,6 @@ class MovementRow(Base):
     ``balance_sats`` are null while it is unconfirmed.
     """
 
-    __tablename__ = "movements"
     __table_args__ = (
         # The ordered list; the list of one kind; the pending movements.
         Index("ix_movements_in_order", "vault_id", "height", "place"),

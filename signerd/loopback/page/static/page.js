@@ -78,14 +78,26 @@ document.addEventListener("DOMContentLoaded", () => {
   const isTold = (line) =>
     line.kind !== "alarm" && [...document.querySelectorAll("[data-tells]")].some((part) => part.dataset.tells === line.subject);
 
+  // Whoever reads a line elsewhere sees which proposal it is about.
+  let spoken = 0;
+  const name = async ({ subject }, number) => {
+    if (over) return;
+    const answer = await fetch(`/title?subject=${encodeURIComponent(subject)}`, { headers: session() }).catch(() => null);
+    const title = answer?.ok ? await answer.text() : "";
+    if (!title || number !== spoken) return;
+    heard.append(" ", Object.assign(document.createElement("a"), { href: `/proposals/${subject}`, textContent: title }));
+  };
+
   const heed = (line) => {
     if (SPOKEN.has(line.kind) && !isTold(line)) {
       heard.className = `heard ${line.kind}`;
       heard.dataset.about = line.subject;
       put(heard, line.text);
-    } else if (line.kind === "state" && heard.dataset.about === line.subject && !heard.classList.contains("alarm")) {
-      // The state is shown in its own place; the earlier line is out of date.
+      name(line, ++spoken);
+    } else if (line.kind === "state" && heard.dataset.about === line.subject && (!heard.classList.contains("alarm") || line.text === "declined")) {
+      // The state is shown in its own place; the earlier line is out of date. An alarm is ended by the person alone.
       heard.textContent = "";
+      spoken += 1;
     }
     happened();
   };
@@ -149,12 +161,17 @@ document.addEventListener("DOMContentLoaded", () => {
     answered = false;
   });
   body.addEventListener("htmx:afterRequest", (event) => {
-    const form = event.detail.requestConfig.elt;
+    const { elt: form, verb, triggeringEvent } = event.detail.requestConfig;
+    // What a part shows while a device is asked is over with the answer, whatever it is.
+    if (verb === "post") happened();
     if (form !== sent || sent === null) return;
     answered = true;
     // A form that is still there was refused, and says why. Otherwise the outcome is here, or arrives shortly.
-    if (form.isConnected) sent = null;
-    else setTimeout(() => { if (sent === form) sent = null; }, PATIENCE_MS);
+    if (form.isConnected) {
+      sent = null;
+      // While it was sent, its button was disabled and lost the focus.
+      if (triggeringEvent?.submitter?.id && document.activeElement === body) triggeringEvent.submitter.focus();
+    } else setTimeout(() => { if (sent === form) sent = null; }, PATIENCE_MS);
   });
   const isOver = (form) => !form.isConnected && (answered || !(form.id && document.getElementById(form.id)));
 
@@ -164,7 +181,6 @@ document.addEventListener("DOMContentLoaded", () => {
   body.addEventListener("htmx:beforeSwap", (event) => {
     const { shouldSwap, target } = event.detail;
     const focused = document.activeElement;
-    // A second part may be swapped before the first has settled; nothing has the focus then, and `kept` still counts.
     if (shouldSwap && focused !== body && target?.contains(focused)) kept = focused.id;
   });
 
@@ -176,12 +192,15 @@ document.addEventListener("DOMContentLoaded", () => {
   body.addEventListener("htmx:afterSettle", () => {
     const over = sent !== null && isOver(sent) ? sent : null;
     const again = kept && document.getElementById(kept);
+    const isGone = kept && !again;
     kept = "";
     if (over !== null) sent = null;
     // Leaves the focus where the person has moved it meanwhile.
     if (document.activeElement !== body) return;
     if (over === null) {
       if (again) focus(again);
+      // What a refresh took away had an answer, or needs none any more.
+      else if (isGone) focus(document.querySelector("main [role=alert]") || document.getElementById("main"));
       return;
     }
     focus(
@@ -200,6 +219,22 @@ document.addEventListener("DOMContentLoaded", () => {
   window.addEventListener("pageshow", (event) => {
     if (event.persisted) location.reload();
   });
+})();
+
+// Notes that were put off are hidden until they say something else, for as long as this tab is open.
+(() => {
+  const LATER = "signerd-later";
+  const hide = () => {
+    for (const notes of document.querySelectorAll("[data-later]")) notes.hidden = sessionStorage.getItem(LATER) === notes.dataset.later;
+  };
+  document.body.addEventListener("click", (event) => {
+    const notes = event.target.closest("button") && event.target.closest("[data-later]");
+    if (!notes) return;
+    sessionStorage.setItem(LATER, notes.dataset.later);
+    hide();
+  });
+  document.body.addEventListener("htmx:afterSettle", hide);
+  hide();
 })();
 
 // The PIN matrix, by buttons and by the number pad; a file as the text of a field. Nothing is stored.

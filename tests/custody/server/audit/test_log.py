@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete, insert, select, text, update
+from sqlalchemy import delete, insert, text, update
 
 from custody.server.audit.log import AuditLog
 from custody.server.audit.verification import read_through
@@ -107,22 +107,3 @@ def test_a_chain_that_nobody_writes_to_or_that_lost_its_rows_or_head_is_named(
 ) -> None:
     assert read_through(store).findings == ()
     assert tamper(store, statement) == [(chain, 1)]
-
-
-def test_an_action_that_is_rolled_back_leaves_no_event(store: Store) -> None:
-    log = AuditLog(Clock(), lambda count: b"\xff" * count)
-
-    def fail() -> None:
-        with store.write() as db:
-            log.record(db, CALLER, TRIED, None, key="that never was")
-            db.flush()
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail()
-    assert read_through(store).findings == ()
-    with store.read() as db:
-        assert (
-            db.scalars(select(AuditEventRow).where(AuditEventRow.description == "key that never was")).all()
-            == []
-        )

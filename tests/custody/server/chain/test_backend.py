@@ -12,6 +12,7 @@ from custody.server.chain.backend import RefusalCode, refusal_of, says_known
         ('sendrawtransaction RPC error: {"code":-25,"message":"Missing inputs"}', RefusalCode.MISSING_INPUTS),
         ("txn-mempool-conflict", RefusalCode.CONFLICT),
         ("insufficient fee, rejecting replacement ab; new feerate 1 <= old feerate 2", RefusalCode.CONFLICT),
+        ("replacement-failed", RefusalCode.CONFLICT),
         ("non-final", RefusalCode.NON_FINAL),
         ("non-BIP68-final", RefusalCode.NON_FINAL),
         ("bad-txns-premature-spend-of-coinbase, tried to spend coinbase at depth 1", RefusalCode.IMMATURE),
@@ -28,7 +29,15 @@ from custody.server.chain.backend import RefusalCode, refusal_of, says_known
         # A node's own trouble is no verdict.
         *(
             (text, None)
-            for text in ("", "mempool full", "dust", "scriptpubkey", "too-long-mempool-chain", "502")
+            for text in (
+                "",
+                "mempool full",
+                "dust",
+                "scriptpubkey",
+                "too-long-mempool-chain",
+                "TRUC-violation",
+                "502",
+            )
         ),
     ],
 )

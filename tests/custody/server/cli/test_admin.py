@@ -133,7 +133,7 @@ def test_an_operator_lists_approves_and_rejects(state: Path) -> None:
         ("approve 9", "There is no such request."),
         ("reject 9", "There is no such request."),
         ("approve 1 --chain mainnet", "The request is for testnet, and mainnet is not."),
-        (f"reject 1 --note {'x' * 1001}", "the note is too long: at most 1000 characters."),
+        (f"reject 1 --note {'x' * 1001}", "the review note is too long: at most 1000 characters."),
         ("make-operator nobody@example.org", "no account for nobody@example.org"),
     ],
 )

@@ -1,11 +1,14 @@
 """A server's first log lines."""
 
 import json
+import os
+import re
 from pathlib import Path
 
 import pytest
+import structlog
 
-from custody.server.cli.logs import log_as_json, log_start, log_stop, shown
+from custody.server.cli.logs import begin_log, log_start, shown
 from custody.server.settings import Settings
 
 SECRET = "hunter2"
@@ -29,12 +32,11 @@ def test_the_configuration_is_told_without_its_secrets(
     settings: Settings, capsys: pytest.CaptureFixture
 ) -> None:
     """P49."""
-    log_as_json("info")
+    begin_log("info")
     log_start("serve", settings)
-    log_stop("serve")
     told = capsys.readouterr().err
     assert SECRET not in told
-    start, note, stop = lines(told)
+    start, note = lines(told)
     assert (start["event"], start["command"], start["database"]) == ("starting", "serve", "postgresql")
     assert start["settings"]["database_url"] == start["settings"]["smtp_username"] == "(set)"
     assert start["settings"]["smtp_host"] == "mail.example.org"
@@ -42,7 +44,16 @@ def test_the_configuration_is_told_without_its_secrets(
     assert start["chains"] == {"regtest": "embedded"}
     assert (note["event"], note["setting"]) == ("no public address", "CUSTODY_PUBLIC_URL")
     assert "mails have no links" in note["reason"]
-    assert (stop["event"], stop["level"]) == ("stopped", "info")
+
+
+def test_a_terminal_is_told_in_words_and_cannot_be_steered(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, terminal = os.openpty()
+    with os.fdopen(ours, "rb") as screen, os.fdopen(terminal, "w") as end:
+        monkeypatch.setattr("sys.stderr", end)
+        begin_log("info")
+        structlog.get_logger().warning("backend down", chain="signet", reason="\x1b[2J\nno")
+        shown = screen.readline().decode()
+    assert re.fullmatch(r"\d\d:\d\d:\d\d warning: backend down\. chain signet, reason ·\[2J·no\r\n", shown)
 
 
 def test_an_unlisted_setting_is_a_secret(tmp_path: Path) -> None:

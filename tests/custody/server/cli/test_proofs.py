@@ -1,4 +1,4 @@
-"""``custody verify-proof``: a file, and a chain only where one is named."""
+"""``custody proof verify``: a file, and a chain only where one is named."""
 
 import json
 from contextlib import closing
@@ -43,7 +43,7 @@ AT = {"height": 101, "block_hash": "ab" * 32}
 def verified(proof: ProofFile, folder: Path, *arguments: str) -> Result:
     file = folder / "proof.json"
     file.write_text(proof.model_dump_json())
-    return custody("verify-proof", file, *arguments)
+    return custody("proof", "verify", file, *arguments)
 
 
 def test_it_says_who_signed_what_and_that_no_chain_was_asked(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_p94_no_text_of_the_file_writes_a_line_of_ours(tmp_path: Path) -> None:
 def test_what_is_no_proof_file_is_told_so(text: str, tmp_path: Path) -> None:
     file = tmp_path / "proof.json"
     file.write_text(text)
-    said = custody("verify-proof", file)
+    said = custody("proof", "verify", file)
     assert (said.exit_code, "is not a proof file" in said.stderr) == (Exit.FAILED, True)
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from custody.common.terminal import Exit
 from custody.server.jobs.outbox import BROADCAST, enqueue
-from custody.server.mail.jobs import MAIL
+from custody.server.mail.jobs import MAIL, WAITING
 from custody.server.operations.status import read_status
 from custody.server.settings import utc_now
 from custody.server.store import Store, sqlite_url
@@ -139,19 +139,21 @@ def test_lists_every_state_with_the_last_error_and_nothing_that_is_carried(state
     add(store, MAIL, "done", done_at=now)
     given_up = dead(store, MAIL, "dead")
     add(store, BROADCAST)
+    add(store, WAITING, created_at=now + timedelta(hours=1), run_at=now + timedelta(hours=1))
     told = run(state).stdout.splitlines()
     assert told[0].startswith("broadcast: 1 due, 0 waiting, 0 leased, 0 dead, the oldest since 20")
     assert told[1].startswith("mail: 2 due, 1 waiting, 1 leased, 1 dead, the oldest since 20")
-    assert told[2:] == [
+    assert told[2].startswith("waiting-mail: 0 due, 1 waiting, 0 leased, 0 dead, the first due at 20")
+    assert told[3:] == [
         "ID  STATE    JOB              TRIED     LAST ERROR",
         "2   waiting  mail of waiting  1 time    The mail server is away.",
         f"{given_up}   dead     mail of dead     12 times  No such mailbox.",
     ]
     answer = json.loads(run(state, "--json").stdout)
-    assert {kind["kind"]: kind["dead"] for kind in answer["kinds"]} == {BROADCAST: 0, MAIL: 1}
+    assert {kind["kind"]: kind["dead"] for kind in answer["kinds"]} == {BROADCAST: 0, MAIL: 1, WAITING: 0}
     assert [line["state"] for line in answer["jobs"]] == ["waiting", "dead"]
     assert ALICE not in run(state).stdout + run(state, "--json").stdout
-    assert run(state, "--after", str(given_up)).stdout.count("\n") == 2
+    assert run(state, "--after", str(given_up)).stdout.count("\n") == 3
 
 
 def test_jobs_are_tried_again_at_once_and_as_if_they_had_never_failed(state: Path, store: Store) -> None:

@@ -2,9 +2,11 @@
 
 import pytest
 
+from custody.common.labels import Label, write_labels
 from custody.server import calls
 from custody.server.errors import IdempotencyInProgress
 from tests.support.custody import CAFE, SHOP, ok
+from tests.support.look_alikes import alike
 
 
 @pytest.fixture
@@ -52,6 +54,25 @@ def test_an_import_shows_each_row_first_and_then_acts_on_them(desk, browse, here
     assert person.facts["Unchanged"] == "2"
 
 
+def test_s37_a_look_alike_is_entered_by_itself_by_who_has_compared_the_two(desk, browse, here, path):
+    other = alike(SHOP)
+    desk.enter("Shop", SHOP)
+    person = browse("admin").open(path).send(path, csv=f"Rent,{other}\nCafé,{CAFE}\nBar,{alike(CAFE)}")
+    assert [cells[3].partition(":")[0] for cells in person.rows] == ["refused", "added", "refused"]
+    person.says(f"{other} is not {SHOP}, which", "add it by itself", f"{alike(CAFE)} is not {CAFE}")
+    person.confirm(path)
+    assert book(desk) == {"Shop": SHOP, "Café": CAFE}
+    at = f"{here}/addresses"
+    person.open(at).send(at, name="Rent", address=other, status=409)
+    person.says(f"{other} is not {SHOP}, which")
+    person.send(at, name="Rent", address=other, resembles=SHOP)
+    assert person.facts["Only resembles"] == SHOP
+    person.confirm(at)
+    assert book(desk)["Rent"] == other
+    person.open(at).send(at, name="Own", address=desk.vault["address"])
+    assert person.facts["It is an address of"] == "the vault Treasury of this workspace"
+
+
 def test_an_import_that_would_do_something_else_by_now_is_looked_at_again(desk, browse, path):
     person = browse("admin").open(path).send(path, csv=f"Shop,{SHOP}")
     desk.enter("Supplier", SHOP)
@@ -75,6 +96,20 @@ def test_a_csv_file_is_imported_without_a_script(desk, browse, path):
     assert [cells[1] for cells in person.rows] == ["Shop"], "no file is chosen"
 
 
+def test_the_addresses_of_another_wallets_labels_are_imported_after_the_same_review(desk, browse, path):
+    desk.enter("Old name", SHOP)
+    labels = [
+        Label("tx", "ab" * 32, "Rent"),
+        Label("addr", CAFE.upper(), "Café"),
+        Label("addr", SHOP, "Shop"),
+    ]
+    person = browse("admin").open(path)
+    person.send_file(path, write_labels(labels))
+    assert [cells[3].partition(":")[0] for cells in person.rows] == ["added", "renamed"]
+    person.confirm(path)
+    assert book(desk) == {"Shop": SHOP, "Café": CAFE}
+
+
 def test_what_is_no_list_of_addresses_is_refused_with_what_to_do(browse, path):
     person = browse("admin")
     for content, words, status in (
@@ -86,6 +121,8 @@ def test_what_is_no_list_of_addresses_is_refused_with_what_to_do(browse, path):
         (b"a,b,c", "3 cells", 422),
         (b"a", "Line 1 has 1 cell: write a name and an address, with a comma", 422),
         (b'a,b\n"a', "Line 2 is not CSV", 422),
+        (b'{"type": "tx"}', "Line 1 is no label: its ref is no tx", 422),
+        (b"{" + b"\n" * 60_000, "lines: split it", 422),
     ):
         person.open(path).send_file(path, content, status=status)
         assert words in person.words

@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -55,6 +56,7 @@ def lists(desk: Desk) -> dict[str, str]:
     given = {
         "workspace_id": desk.workspace_id, "workspace_uid": desk.workspace_id, "org_uid": organisation.id,
         "vault_id": desk.vault["id"], "contract_uid": 1, "webhook_id": None,
+        "month": f"{desk.world.clock() - timedelta(days=40):%Y-%m}",
     }  # fmt: skip
     found = {}
     for row in CALLS:
@@ -75,7 +77,9 @@ def pages(desk: Desk) -> list[str]:
     workspace = f"/w/{desk.workspace_id}"
     paths = (row.path.replace("/w/{workspace_id:int}", workspace) for row in ROWS if row.method == "GET")
     vault = f"{workspace}/vaults/{desk.vault['id']}"
-    plain = {path for path in paths if "{" not in path} | {vault, f"{vault}/movements", f"{vault}/coins"}
+    plain = {path for path in paths if "{" not in path} | {
+        f"{vault}{page}" for page in ("", "/movements", "/coins", "/statement")
+    }
     return sorted(ROOT + path for path in plain)
 
 

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from custody.server.console import application
+from custody.server.console.context import PageContext
 
 pytestmark = pytest.mark.anyio
 
@@ -29,3 +30,17 @@ async def test_a_wait_ends_with_the_change_or_with_its_time(funded, browse, monk
         assert (await client.get("/console/w/999/changed")).status_code == 404
         client.cookies.clear()
         assert (await client.get(path)).status_code == 401
+
+
+def test_what_nobody_foresaw_is_a_page_with_what_to_quote(browse, monkeypatch):
+    person = browse("alice")
+
+    def crash(_page):
+        raise RuntimeError("what nobody foresaw")
+
+    monkeypatch.setattr(PageContext, "workspaces", property(crash))
+    answer = person.http.get("/console/")
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "text/html; charset=utf-8")
+    assert "look before you do it again" in answer.text
+    assert answer.headers["x-trace-id"] in answer.text
+    assert "foresaw" not in answer.text

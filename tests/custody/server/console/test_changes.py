@@ -24,6 +24,21 @@ def two(desk, browse, here):
     return admin, browse("alice")
 
 
+def test_a_rule_that_its_role_could_not_keep_is_refused_before_the_review(browse, here):
+    path = f"{here}/changes"
+    rule = {"is_on": "yes", "confirming_role_id": str(ADMINISTRATOR), "cooling_off_hours": "24"}
+    admin = browse("admin").open(path).send(f"{path}/rule", status=409, **rule)
+    admin.says("Fewer than two members of the organisation's first workspace would have the role")
+
+
+def test_what_the_rule_could_not_outlive_is_refused_before_the_review(desk, here, two):
+    admin, alice = two[0], f"{here}/members/{desk.user_ids['alice']}"
+    for form, typed in (("role", {"role_id": "2"}), ("remove", {})):
+        admin.open(alice).send(f"{alice}/{form}", status=409, **typed)
+        admin.says("Fewer than two members of the organisation's first workspace would have the role")
+        assert "Ask a second person" not in admin.words
+
+
 def ask(admin, here, name="Payers"):
     """A role with a limit, which needs a second person."""
     admin.open(f"{here}/roles/new").send(

@@ -31,6 +31,8 @@ from tests.support.paged import Markup
 
 # Nothing that a person types may run, close a tag, or turn the reading direction.
 HOSTILE = "<script>alert(1)</script>\"'>\u202egpj.exe"
+# Nothing that a person writes makes a page wider than the screen.
+LONG = "Hilfsunterstützungskassenverwaltung" * 2 + " for the third quarter"
 _TYPED = re.compile(r'value="[^"]*"|<textarea.*?</textarea>', re.DOTALL)
 
 
@@ -46,13 +48,13 @@ TEXTS = (
 )  # fmt: skip
 
 
-def poison(desk):
+def poison(desk, text=HOSTILE, texts=TEXTS):
     with desk.store.write() as db:
         for model in (OrganisationRow, RoleRow, WorkspaceRow, VaultRow):
             # Names of roles differ within a workspace.
-            db.execute(update(model).values(name=HOSTILE + cast(model.id, String)))
-        for model, column in TEXTS:
-            assert db.execute(update(model).values({column: HOSTILE})).rowcount, model
+            db.execute(update(model).values(name=text + cast(model.id, String)))
+        for model, column in texts:
+            assert db.execute(update(model).values({column: text})).rowcount, model
 
 
 def fill(desk):

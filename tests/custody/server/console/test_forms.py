@@ -26,6 +26,8 @@ HOOK = "https://hooks.example.org/custody"
 # once), and what is recorded.
 FORMS = (
     ("workspace/name", "workspace", {"name": "Office"}, ("Name", "Office"), "WORKSPACE_UPDATED"),
+    ("workspace/checks", "workspace", {"key_check_months": "6"}, ("Months between key checks", "6"),
+     "KEY_CHECKS_CHANGED"),
     ("members/invite", "members", {"invited_email": "x@example.org"},
      ("Role", "Signer"),
      "INVITATION_SENT"),

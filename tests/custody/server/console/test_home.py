@@ -9,12 +9,31 @@ from tests.support.console import Visitor
 from tests.support.custody import ok
 from tests.support.onboarding import REQUEST
 from tests.support.platform import PASSWORD
+from tests.support.service_accounts import create
+
+NO_DEVICE = "and none is registered"
 
 
 def test_a_glance_has_funds_and_what_waits(funded, browse):
     ok(funded.propose(12_345, description="Invoice of May"))
     page = browse("alice").open(f"/console/w/{funded.workspace_id}/")
-    page.says("confirmed, in 1 vault", "Invoice of May", "0 of 2 signatures")
+    page.says("confirmed, in 1 vault", "Invoice of May", "0 of 2, waits for", "Last payments")
+    assert NO_DEVICE not in page.words
+
+
+def test_a_section_comes_into_the_menu_with_its_first_use(desk, browse, here):
+    def group(path: str = "/") -> dict[str, str]:
+        return {
+            each: words for each in ("Programs", "Webhooks") for words in menu(path) if each in words.split()
+        }
+
+    def menu(path: str) -> list[str]:
+        return [each.words for each in browse("admin").open(here + path).page.all("details")]
+
+    assert {words.split()[0] for words in group().values()} == {"More"}
+    assert group("/webhooks")["Webhooks"].split()[0] == "Integrations", "where one is"
+    ok(create(desk.world, desk.admin))
+    assert [words.split()[0] for words in group().values()] == ["Integrations", "More"]
 
 
 @pytest.fixture
@@ -47,7 +66,9 @@ def test_a_newcomer_registers_where_the_mail_leads_with_one_mail_for_the_code(de
             newcomer.send("/console/sign-in/code", otp=first, status=401)
         newcomer.send("/console/sign-in/code", otp=mails.newest_code())
         newcomer.send(f"/console{path}", button="accept")
-    assert newcomer.url == f"/console/w/{desk.workspace_id}/"
+        assert newcomer.url == f"/console/w/{desk.workspace_id}/"
+        assert NO_DEVICE in newcomer.words, "what comes next"
+        newcomer.open(f"/console{path}", status=404).says("You may have answered it")
 
 
 def test_who_has_an_account_signs_in_where_the_mail_leads(desk, browse, invite):

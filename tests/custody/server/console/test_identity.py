@@ -238,6 +238,7 @@ PROPOSING = frozenset(
     {
         "audit/export", "changes/decline", "members/revoke", "proofs/new", "proposals/forward",
         "proposals/new", "vaults/new",
+        "vaults/{vault_id}/coins/aside", "vaults/{vault_id}/consolidate",
         "vaults/{vault_id}/freeze", "vaults/{vault_id}/replace/sweep",
         *(f"proposals/{{psbt_id}}/{each}" for each in (*CHANGES, "cancel", "release")),
         "tokens/new", "tokens/{contract_uid:int}/call/{function}",

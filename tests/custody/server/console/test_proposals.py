@@ -1,13 +1,19 @@
 """Proposals in the console: the list, one of them, a new payment from the form to the chain, and its end."""
 
+from dataclasses import replace
 from datetime import timedelta
+from random import Random
 
 import pytest
 
-from custody.server.store.models import AddressBookEntryRow, ProposalRow
+from custody.server.store.models import AddressBookEntryRow, ChainCoinRow, ProposalRow
 from multisig import Network, Psbt, encode_address
+from multisig.script import P2A_SCRIPT
+from tests.conformance.payments import with_output
 from tests.support.custody import CAFE, SHOP, ok
+from tests.support.examples import drawn
 from tests.support.history import listed_coins
+from tests.support.look_alikes import look_alikes
 from tests.support.profiles import grant
 from tests.support.replacing import bump, finished, made, meanwhile, take_back
 from tests.support.wallets import foreign_script
@@ -38,6 +44,7 @@ def newest(desk):
 
 
 def test_a_payment_is_looked_at_made_signed_and_confirmed(desk, browse, here):
+    browse("admin").open(f"{here}/new").says("Medium", "2 sat/vB now", "At least 0.1 sat/vB is taken now.")
     dear = looked_at(browse, here, amount="0.00001", fee="own", fee_rate="90")
     assert "The fee is more than what is paid." in dear.words
     person = looked_at(browse, here, description="Invoice 7")
@@ -50,15 +57,13 @@ def test_a_payment_is_looked_at_made_signed_and_confirmed(desk, browse, here):
     (proposal,) = desk.rows(ProposalRow)
     assert f"{proposal.fee_sats:,} sats" in fee
     assert person.url == f"{here}/{proposal.id}"
-    person.says(
-        "It is proposed.", "waits for 2 of alice@example.org, bob@example.org", "by admin@example.org (you)"
-    )
+    person.says("It is proposed.", "bob@example.org not yet", "by admin@example.org (you)")
     assert "paid twice" in looked_at(browse, here).words
     assert "paid twice" not in looked_at(browse, here, amount="0.0041").words
     assert len(in_focus(person)) == 1, "its heading"
     assert "It is proposed." not in person.http.get(person.page.by_id("standing").attributes["hx-get"]).text
     signer = browse("alice").open(person.url).words
-    assert f"waits for 2 of alice@example.org (you), member {desk.user_ids['bob']}" in signer
+    assert f"alice@example.org (you) not yet member {desk.user_ids['bob']} not yet" in signer
     assert "bob@example.org" not in signer
     desk.approve("alice", proposal.id)
     ok(desk.decline("carol", proposal.id, "too early"))
@@ -89,6 +94,19 @@ def test_what_was_shown_is_made_though_other_coins_would_do_or_it_is_told(desk, 
 
 def psbt(record):
     return Psbt.parse(record["psbt_base64"])
+
+
+def test_an_anchor_and_version_3_have_their_names(desk, browse, here):
+    """The platform makes neither: a row that was altered has them."""
+    psbt_id = made(desk.propose(400_000))
+    of_ours = desk.psbt(psbt_id)
+    paid = next(n for n, output in enumerate(of_ours.outputs) if not output.derivations)
+    anchored = with_output(of_ours, paid, script_pubkey=P2A_SCRIPT)
+    with desk.store.write() as db:
+        row = db.get_one(ProposalRow, psbt_id)
+        row.psbt = replace(anchored, tx=replace(anchored.tx, version=3)).to_bytes()
+    page = browse("admin").open(f"{here}/{psbt_id}")
+    page.says("an anchor that anyone may take (P2A): 51024e73", "version 3 (TRUC, BIP-431)")
 
 
 def test_two_people_at_once_and_one_click_twice(desk, browse, here):
@@ -165,20 +183,45 @@ def test_coins_are_chosen_by_hand(desk, browse, here):
     assert [str(item.outpoint) for item in psbt(desk.proposal(newest(desk).id)).inputs] == [small]
 
 
-def test_the_vault_that_is_selected_pays_and_coins_of_another_do_not(desk, browse, here):
+def selected(person, path, vault_id):
+    """What a browser sends of the selection with the payment: nothing where it is another form's."""
+    (label,) = [tag for tag in person.page.all("label") if "Pay from" in tag.words]
+    select = form = person.page.by_id(label.attributes["for"])
+    while form.name != "form":
+        form = form.parent
+    return {select.attributes["name"]: vault_id} if form.attributes["action"] == path else {}
+
+
+def test_the_vault_that_is_selected_pays_whatever_the_page_showed_before(desk, browse, here):
     savings = ok(desk.create_vault("Savings"))
-    desk.deposit(800_000, to=savings["address"])
-    coin, *_ = listed_coins(desk)
-    person = browse("admin").open(f"{here}/new?vault={desk.vault['id']}")
-    paid = {"wallet": savings["id"], "recipient": SHOP, "amount": "0.001"}
-    person.send(f"{here}/new", **paid, back="vault")
-    assert {("wallet", savings["id"]), ("recipient", SHOP)} <= set(person.form(f"{here}/new").fields)
-    assert person.facts["Can be spent now"].startswith("0.00800000")
-    person.send(f"{here}/new", **paid, coin=f"{coin['txid']}:{coin['vout']}", status=422)
-    assert "is not a coin of this vault" in person.words
-    assert "coin" not in dict(person.form(f"{here}/new").fields)
-    person.send(f"{here}/new").confirm(f"{here}/new")
-    assert newest(desk).vault_id == savings["id"]
+    vaults = {desk.vault["id"]: "Treasury", savings["id"]: "Savings"}
+    desk.deposit(800_000, 900_000, to=savings["address"])
+    coins = {f"{each.txid}:{each.vout}": each.vault_id for each in desk.rows(ChainCoinRow)}
+    person, path = browse("admin"), f"{here}/new"
+    for salt in drawn(range(1_000), 20, of=__name__):
+        chance = Random(salt)
+        desk.world.clock.advance(seconds=20)
+        person.open(chance.choice([path, f"{path}?vault={chance.choice([*vaults])}"]))
+        for back in chance.choices(["vault", "more", "coins", "refused"], k=chance.randrange(4)):
+            wanted = chance.choice([*vaults])
+            typed = {"recipient": SHOP, "amount": "a lot" if back == "refused" else "0.001"}
+            typed |= selected(person, path, wanted) | ({} if back == "refused" else {"back": back})
+            person.send(path, **typed, status=422 if back == "refused" else 200)
+            assert person.page.by_id("vault-title").words == vaults[wanted], (salt, back)
+            assert ("recipient", SHOP) in person.form(path).fields
+        wanted, coin = chance.choice([*vaults]), chance.choice([None, *coins])
+        paid = {"recipient": SHOP, "amount": "0.001"} | selected(person, path, wanted)
+        if coin is not None and coins[coin] != wanted:
+            person.send(path, **paid, coin=coin, status=422)
+            assert "is not a coin of this vault" in person.words
+            assert "coin" not in dict(person.form(path).fields)
+            coin = None
+        person.send(path, **paid, **({} if coin is None else {"coin": coin}))
+        assert f"Taken from {vaults[wanted]}" in person.words, salt
+        person.confirm(path)
+        assert newest(desk).vault_id == wanted, salt
+        assert coin is None or {*map(str, desk.coins(newest(desk).id))} == {coin}
+        desk.reject(newest(desk).id)
 
 
 def test_what_is_wrong_is_told_beside_its_field(browse, here):
@@ -192,6 +235,7 @@ def test_what_is_wrong_is_told_beside_its_field(browse, here):
         ({"amount": "20"}, "does not fit", 403),
         ({"recipient": "Acmee"}, "No entry of the address book is called Acmee", 422),
         ({"recipient": SHOP[:-1] + "q"}, "the checksum is wrong", 422),
+        ({"amount": "0"}, "Type an amount of more than 0", 422),
         ({"fee": "own"}, "Type a rate in sat/vB", 422),
         ({"fee": "own", "fee_rate": "2,5"}, "with a point and at most three places, as in 2.5", 422),
         ({"most": "yes"}, "The most is sent to one recipient", 422),
@@ -212,6 +256,13 @@ def test_an_address_is_never_looked_up_as_a_name(desk, browse, here, typed):
         db.add(AddressBookEntryRow(name=typed, name_key=typed.lower(), address=thief, **entry))
     looked_at(browse, here, recipient=typed).confirm(f"{here}/new")
     assert newest(desk).recipients == [CAFE]
+
+
+def test_s37_a_payee_that_only_resembles_a_known_one_is_said_in_the_review(desk, browse, here):
+    known, other = (encode_address(each, Network.REGTEST) for each in look_alikes("shop", Network.REGTEST))
+    desk.enter("Shop", known)
+    assert f"{other} is not {known}, which" in looked_at(browse, here, recipient=other).words
+    assert "is not" not in looked_at(browse, here, recipient="Shop").words
 
 
 def test_a_payment_that_waits_says_that_the_vault_was_bound_to_the_address_book(desk, browse, here):
@@ -297,6 +348,7 @@ def test_a_cancel_tells_of_signatures_that_are_out_and_offers_a_way_back(desk, b
     assert "1 of 2 signatures are out and stay valid" in person.words
     person.confirm(f"{here}/{psbt_id}/cancel")
     assert desk.proposal(psbt_id)["status"] == "CANCELLED"
+    assert "It is cancelled already." in person.open(f"{here}/{psbt_id}/cancel").words
     desk.world.clock.advance(seconds=1)
     person.open(f"{here}/{psbt_id}/take-back").send(f"{here}/{psbt_id}/take-back", fee_rate="9")
     person.confirm(f"{here}/{psbt_id}/take-back")
@@ -308,7 +360,7 @@ def test_a_cancel_tells_of_signatures_that_are_out_and_offers_a_way_back(desk, b
 
 
 def test_the_list_filters_and_pages(desk, browse, here, monkeypatch):
-    monkeypatch.setattr("custody.server.console.proposals.PAGE", 2)
+    monkeypatch.setattr("custody.server.console.context.PAGE", 2)
     desk.deposit(600_000)
     ids = []
     for number in range(3):
@@ -326,6 +378,13 @@ def test_the_list_filters_and_pages(desk, browse, here, monkeypatch):
     assert shown("?search=number+2") == [2]
     assert shown(f"?vault={desk.vault['id']}") == shown(f"?from_day={day}&to_day={day}") == [1, 2]
     assert shown(f"?from_day={day + timedelta(days=1)}") == shown(f"?to_day={day - timedelta(days=1)}") == []
+    asker = desk.rows(ProposalRow)[0].created_by
+    assert shown(f"?created_by={desk.user_ids['alice']}") == []
+    assert shown(f"?created_by={asker}&from_day={day}") == [1, 2]
+    assert shown(person.link("Older ones").removeprefix(here)) == [0]
+    person.open(f"{here}?created_by=nobody", 422)
+    admin = browse("admin").open(f"{here}?created_by={desk.user_ids['alice']}")
+    assert "alice@example.org" in admin.page.by_id("created_by").words
     desk.approve("alice", ids[2])
     assert shown("?awaiting=me") == [0, 1]
     assert "Nothing matches the filter." in person.open(f"{here}?search=nothing").words

@@ -1,5 +1,7 @@
 """The steps of a form: review, second factor, refusal that keeps the input, a single effect."""
 
+import re
+
 import pytest
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
@@ -81,7 +83,10 @@ def test_a_mailed_code_proves_and_does_not_sign_in(desk, deed, browse):
         desk.world.clock.advance(minutes=11)
         person.open("/console/account").send(FORM, first_name="Ada")
         code, sent = desk.world.mail.newest_code(), len(desk.world.mail.sent)
-        assert "to confirm a change on the console" in desk.world.mail.sent[-1].text
+        # Of two pages that ask, each says which mail it means.
+        (time,) = re.findall(r"mailed to you, of (\S+) UTC", person.words)
+        mail = desk.world.mail.sent[-1].text
+        assert f"a change on the console is {code}\n\nIt was asked for at {time} UTC" in mail
         (token,) = [value for name, value in person.form(FORM).fields if name == "step_token"]
         answer = person.http.post("/auth/otp-validate", json={"token_2fa": token, "otp": code})
         assert answer.status_code == 401

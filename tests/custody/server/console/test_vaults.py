@@ -1,14 +1,18 @@
 """Vaults at the console: listed, looked at, made, bounded, frozen; their movements as pages and files."""
 
 import re
+from urllib.parse import urlencode
 
 import pytest
 
+from custody.common.text import minute
 from custody.server.store.models import ProposalRow
-from tests.support.console import Visitor, forms_of
+from tests.support.console import SAME_SITE, Visitor, forms_of
 from tests.support.custody import SHOP, ok
+from tests.support.history import listed_coins
 from tests.support.platform import PASSWORD
 from tests.support.replacing import finished, made
+from tests.support.screening import URL, Program, answer, hook
 
 
 @pytest.fixture
@@ -31,6 +35,7 @@ def test_the_list_a_vault_and_its_address(desk, admin, base):
     admin.says("alice@example.org", "Verification code", "signerd kit", desk.vault["descriptor"])
     answer = admin.http.get(f"{base}/bsms")
     assert answer.text.startswith("BSMS 1.0\n")
+    assert admin.http.get(f"{base}/policy").text.startswith("wsh(sortedmulti(2,@0/**,")
     (address,) = (each["receive_address"] for each in desk.wallets())
     admin.open(f"{base}/receive?amount=0.25")
     assert f'data-copy="{address}"' in admin.html
@@ -97,11 +102,59 @@ def test_the_controls_are_changed(desk, admin, base):
         "Now: It pays only the address book. Who proposed a payment may approve it.",
     )
     admin.send(f"{base}/controls")
-    pair = admin.facts["Pay addresses of the book alone"], admin.facts["The proposer may approve"]
+    pair = (
+        admin.facts["It pays only addresses of the address book"],
+        admin.facts["Who proposed a payment may approve it, too"],
+    )
     assert pair == ("now yes, from then on no",) * 2
     admin.confirm(f"{base}/controls")
     controls = ok(desk.admin.get("/api/v1/vault-controls", **here))
     assert (controls["only_address_book"], controls["maker_may_approve"]) == (False, False)
+
+
+def test_a_program_is_chosen_to_screen_and_what_it_holds_says_so(desk, admin, browse, base):
+    program_id, here = hook(desk), {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    admin.open(f"{base}/controls")
+    typed = {"screening_webhook_id": program_id, "screening_seconds": "120", "screening_fails_open": "yes"}
+    admin.send(f"{base}/controls", **typed)
+    assert admin.facts["Program that screens proposals"] == f"now none, from then on {URL}"
+    assert admin.facts["A proposal that it does not decide in time goes on"] == "now no, from then on yes"
+    admin.confirm(f"{base}/controls")
+    controls = ok(desk.admin.get("/api/v1/vault-controls", **here))
+    assert {name: controls[name] for name in typed} == {
+        "screening_webhook_id": program_id, "screening_seconds": 120, "screening_fails_open": True,
+    }  # fmt: skip
+    admin.open(base).says("screens its proposals")
+    program = desk.world.platform.background.webhook_jobs.sender = Program()
+    desk.deposit(500_000)
+    psbt_id = made(desk.propose(100_000))
+    answer(desk, program, "hold:<b>asked</b> the bank")
+    page = admin.open(f"/console/w/{desk.workspace_id}/proposals/{psbt_id}")
+    page.says("Held by screening", "It says: <b>asked</b> the bank")
+    overview = f"/console/w/{desk.workspace_id}/"
+    admin.open(overview).says("held by screening")
+    assert [psbt_id in person.open(overview).html for person in (admin, browse("alice"))] == [True, False]
+
+
+def test_whose_approval_is_asked_for_is_ticked_and_shown_where_it_is_missing(desk, admin, base):
+    desk.deposit(500_000)
+    path = f"{base}/controls"
+    admin.open(path).says("One approval comes from any signer.", "The role Signer")
+    carol = f"user:{desk.user_ids['carol']}"
+    admin.send(path, approvers=carol)
+    assert admin.facts["One approval has to come from each of"] == "now none, from then on carol@example.org"
+    admin.confirm(path)
+    assert admin.open(base).facts["One approval comes from"] == "carol@example.org"
+    admin.open(path).send(path)
+    assert admin.facts["One approval has to come from each of"] == "carol@example.org, as now"
+    psbt_id = made(desk.propose(20_000))
+    proposal = f"/console/w/{desk.workspace_id}/proposals/{psbt_id}"
+    desk.sign_off(psbt_id)
+    admin.open(proposal).says("waits for an approval from carol@example.org")
+    ok(desk.tell("remove-user-from-workspace", user_uuid=desk.user_ids["carol"], force=True))
+    admin.open(proposal).says("carol@example.org, which nobody who has not decided can give")
+    for page in (base, f"/console/w/{desk.workspace_id}/"):
+        admin.open(page).says("None of its signers can give an approval that it asks for.")
 
 
 def test_one_freezes_and_two_unfreeze(desk, browse, base):
@@ -160,11 +213,13 @@ def test_two_people_replace_a_vault_and_follow_it(desk, browse, admin, base):
     before = len(desk.rows(ProposalRow))
     admin.send(f"{base}/replace/sweep")
     assert len(desk.rows(ProposalRow)) == before
-    assert "Treasury 2 among your vaults" in admin.words, "the address book has no entry of it"
+    assert "your own vault Treasury 2" in admin.words, "the address book has no entry of it"
     admin.confirm(f"{base}/replace/sweep")
-    assert "held by" in admin.open(f"{base}/coins").words
+    assert "locked by" in admin.open(f"{base}/coins").words
     admin.open(f"{base}/replace").send(f"{base}/replace/sweep", status=409)
-    finished(desk, desk.rows(ProposalRow)[-1].id)
+    sweep = desk.rows(ProposalRow)[-1].id
+    assert f'is locked by <a href="/console/w/{desk.workspace_id}/proposals/{sweep}">' in admin.html
+    finished(desk, sweep)
     desk.mine()
     admin.open(f"{base}/receive")
     assert "replaced by Treasury 2" in admin.words
@@ -180,7 +235,7 @@ def test_movements_and_coins_are_found_and_downloaded_without_a_formula(desk, ad
     proposal = made(desk.propose(20_000_000, description="=1+1 rent"))
     admin.open(f"{base}/coins")
     assert f'href="/console/w/{desk.workspace_id}/proposals/{proposal}"' in admin.html
-    assert "held by proposal" not in admin.open(f"{base}/coins?state=spendable").words
+    assert "locked by proposal" not in admin.open(f"{base}/coins?state=spendable").words
     assert len(admin.http.get(f"{base}/coins.csv").text.split("\r\n")) == 3
     finished(desk, proposal)
     desk.mine()
@@ -195,6 +250,46 @@ def test_movements_and_coins_are_found_and_downloaded_without_a_formula(desk, ad
     assert admin.http.get(f"{base}/movements.csv?since=yesterday").status_code == 422
 
 
+def test_a_coin_is_set_aside_and_released(desk, admin, base):
+    desk.deposit(150_000_000)
+    admin.open(f"{base}/coins").open(admin.link("Set it aside"))
+    action = f"{base}/coins/aside"
+    past = {"reason": "Audit", "until": "2001-01-01"}
+    assert "This time is past" in admin.send(action, **past, status=422).words
+    assert "not a day" in admin.send(action, reason="Audit", until="soon", status=422).words
+    admin.send(action, reason="<b>Audit</b>", until="2099-01-01")
+    (coin,) = listed_coins(desk)
+    assert coin["address"] in admin.facts["Address"].replace(" ", "")
+    assert admin.facts["Until"] == "1 Jan 2099, 00:00 UTC"
+    admin.confirm(action)
+    admin.says("The coin is set aside", "<b>Audit</b>", "until 1 Jan 2099")
+    release = f"{base}/coins/release"
+    admin.send(release)
+    assert admin.facts["Set aside now"].startswith("<b>Audit</b>, until 1 Jan 2099, 00:00 UTC, by ")
+    admin.confirm(release).says("is spendable again")
+    assert "<b>Audit</b>" not in admin.words
+
+
+def test_a_closed_month_is_a_page_to_print_and_a_file(desk, admin, base):
+    desk.deposit(150_000_000)
+    month = f"{desk.world.clock():%Y-%m}"
+    desk.later(days=32)
+    desk.mine(11)
+    admin.sign_in("admin@example.org").open(f"{base}/statement?month={month}")
+    admin.says("Opening balance", "+1.50000000 BTC", "Closing balance")
+    code = ok(
+        desk.admin.get("/api/v1/vault-export", workspace_id=desk.workspace_id, vault_id=desk.vault["id"])
+    )
+    on_paper = ["Acme", "Main", "regtest", code["verification_code"], minute(desk.world.clock())]
+    assert [*admin.facts.values()] == on_paper
+    lines = admin.http.get(f"{base}/statement.csv?month={month}").text.split("\r\n")
+    assert "opening balance" in lines[1]
+    assert "closing balance" in lines[-2]
+    assert "is not closed" in admin.open(f"{base}/statement?month=2099-01", 409).words
+    for month in ("May", "0001-01", "9999-12"):
+        assert "must be a month of the years" in admin.open(f"{base}/statement?month={month}", 422).words
+
+
 def test_a_signers_key_is_marked_as_lost_and_a_vault_left_short_is_explained(desk, admin, base):
     keys = {each["user_id"]: each["key_id"] for each in desk.vault["signers"]}
     for name, words in (
@@ -202,8 +297,9 @@ def test_a_signers_key_is_marked_as_lost_and_a_vault_left_short_is_explained(des
         ("bob", "Fewer signers than a movement needs"),
     ):
         path = f"{base}/signers/{keys[str(desk.user_ids[name])]}/lost"
-        admin.open(path).send(path)
-        admin.confirm(path, status=200 if name == "alice" else 409)
+        admin.open(path).send(path, status=200 if name == "alice" else 409)
+        if name == "alice":
+            admin.confirm(path)
         assert words in admin.words
     assert "short of signers" in admin.words
     admin.send(path, force="yes")
@@ -221,3 +317,31 @@ def test_with_the_rule_of_two_people_a_lost_key_is_asked_for(desk, admin, base):
     admin.send(path, button="ask_second_person")
     assert "It waits for a second person." in admin.words
     assert desk.wallets()[0]["signers"][0]["key_state"] == "active"
+
+
+def test_small_coins_become_one_as_it_was_reviewed(desk, admin, base, browse):
+    path = f"{base}/consolidate"
+    assert "no two coins to make one of: 0 are free" in admin.open(path).words
+    desk.deposit(*range(3_000, 10_000, 1_000), 400_000)
+    admin.open(f"{base}/coins").open(admin.link("Make one coin of the small ones"))
+    assert "at most three places" in admin.send(path, fee_rate="low", status=422).words
+    assert "less_than_equal" not in admin.send(path, coins="101", fee_rate="1", status=422).words
+    review = admin.send(path, coins="5", fee_rate="1")
+    review.says("Make one coin of 5", "Back to Treasury", "5 coins of 25,000 sats become one.")
+    # Back to the form, with what was typed.
+    admin.send(path, button="back")
+    assert {name: dict(admin.form(path).fields)[name] for name in ("coins", "fee_rate")} == {
+        "coins": "5", "fee_rate": "1",
+    }  # fmt: skip
+    first, second = (browse("admin").open(path).send(path, coins="5", fee_rate="1") for _ in range(2))
+    sent = urlencode(first.form(path).fields)
+    first.confirm(path)
+    (proposal,) = desk.rows(ProposalRow)
+    assert (len(desk.coins(proposal.id)), proposal.recipients) == (5, [desk.wallets()[0]["receive_address"]])
+    # Pressed twice it is made once; another review of the same coins is refused, and shows what is left.
+    kind = {"Content-Type": "application/x-www-form-urlencoded"}
+    again = first.http.post(path, content=sent, headers=SAME_SITE | kind, follow_redirects=True)
+    assert again.url.path.endswith(proposal.id)
+    assert f"proposals/{proposal.id}" in second.confirm(path, status=409).html
+    assert len(desk.rows(ProposalRow)) == 1
+    assert "Your role lacks the permission" in browse("alice").open(path, 403).words

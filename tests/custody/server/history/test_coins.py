@@ -24,10 +24,10 @@ def test_each_coin_has_its_state(desk: Desk) -> None:
     assert list(found) == [400_000, 300_000, 60_000]
     (psbt_id,) = [one["psbt_id"] for one in ok(desk.admin.get("/api/v1/psbt", workspace_id=1))]
     states = sorted((one["state"], one["psbt_id"]) for one in found.values() if one["height"] is not None)
-    assert states == [("reserved", psbt_id), ("spendable", None)]
+    assert states == [("locked", psbt_id), ("spendable", None)]
     assert (found[60_000]["state"], found[60_000]["confirmations"]) == ("unconfirmed", 0)
     (vault,) = desk.wallets()
-    reserved = sum(one["amount_sats"] for one in listed(desk, state="reserved"))
+    reserved = sum(one["amount_sats"] for one in listed(desk, state="locked"))
     assert reserved == vault["locked_sats"]
     assert sum(found) == vault["confirmed_sats"] + vault["unconfirmed_sats"]
     desk.sign_off(psbt_id)

@@ -12,7 +12,7 @@ from custody.server.history import movements
 from custody.server.history.movements import Cursor
 from custody.server.network.movements import in_order
 from custody.server.store.models import ChainCoinRow
-from tests.support.custody import CAFE, SHOP, Desk, refused
+from tests.support.custody import CAFE, SHOP, Desk, ok, refused
 from tests.support.history import listed, paged, read, require_truth
 from tests.support.prepared import Story
 from tests.support.replacing import bump, finished, made
@@ -44,7 +44,7 @@ def test_what_the_list_says(desk: Desk) -> None:
     assert (paid["amount_sats"], paid["balance_sats"]) == (-70_000 - fee, 630_000 - fee)
     outputs = [(one["address"], one["amount_sats"], one["label"]) for one in paid["outputs"]]
     assert outputs == [(SHOP, 50_000, "Corner shop"), (CAFE, 20_000, None)]
-    assert (paid["title"], paid["created_by_name"]) == ("Invoice of May, Über 70", None)
+    assert (paid["title"], paid["created_by_name"]) == ("Invoice of May, Über 70", "admin@example.org")
     assert paid["confirmations"] == 1
     (came,) = first["outputs"]
     assert came["amount_sats"] == first["received_sats"]
@@ -127,6 +127,14 @@ def test_who_may_not_read_the_address_book_learns_no_name_of_it(desk: Desk) -> N
     assert [output["label"] for output in paid["outputs"]] == [None, None]
     assert read(desk, auditor, label="corner")["movements"] == []
     assert len(read(desk, auditor, label="invoice")["movements"]) == 1
+
+
+def test_a_payee_that_is_a_vault_of_the_workspace_is_called_so(desk: Desk) -> None:
+    savings = ok(desk.create_vault("Savings"))
+    psbt_id = made(desk.propose(30_000, recipients=[savings["address"]], fee_rate="2"))
+    finished(desk, psbt_id)
+    (paid,) = (one for one in listed(desk) if one["psbt_id"] == psbt_id)
+    assert [one["label"] for one in paid["outputs"]] == ["Savings"]
 
 
 def test_many_outputs_of_one_deposit_are_counted(desk: Desk) -> None:

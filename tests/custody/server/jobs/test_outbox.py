@@ -1,6 +1,7 @@
 """The outbox: one open job for each subject, leases, retries, and workers that die."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -18,6 +19,7 @@ from custody.server.jobs.outbox import (
 )
 from custody.server.store import Store
 from custody.server.store.models import JobRow
+from tests.support.patience import PATIENCE
 
 
 def worker(store, clock, handler, owner="one"):
@@ -92,21 +94,24 @@ def test_a_leased_job_is_not_taken_until_the_lease_lapses(store, clock):
 
 @pytest.mark.parametrize("how", ["slept", "hung", "gave it back"])
 def test_who_lost_the_lease_does_not_write(store, clock, how):
-    """Another did the work meanwhile: another worker, or another thread of the same one."""
+    """The first comes back while another is at it: another worker, or another thread of the same one."""
     add(store, clock)
-    others, seen, written = {}, [], []
+    written, begun, go = [], threading.Event(), threading.Event()
 
-    def done(by):
-        def finish(_db):
-            written.append(by)
-            return JobDone()
+    def work(_task):
+        by = "another" if begun.is_set() else "the first"
+        if by == "another":
+            go.set()
+            first.result(PATIENCE)
+        else:
+            begun.set()
+            assert go.wait(PATIENCE)
+        return lambda _db: written.append(by) or JobDone()
 
-        return finish
-
-    def slow(_task):
-        if seen:
-            return done("itself, later")
-        seen.append(how)
+    one, two = (worker(store, clock, work, owner) for owner in ("one", "two"))
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(one.run_due)
+        assert begun.wait(PATIENCE)
         match how:
             case "slept":
                 clock.now += LEASE
@@ -115,15 +120,9 @@ def test_who_lost_the_lease_does_not_write(store, clock, how):
                 one.renew()
             case "gave it back":
                 one.release()
-        assert others[how].run_due() == 1
-        return done("one")
-
-    one = worker(store, clock, slow, "one")
-    two = worker(store, clock, lambda _task: done("two"), "two")
-    others = {"slept": one, "hung": two, "gave it back": two}
-    one.run_due()
+        assert (one if how == "slept" else two).run_due() == 1
     (job,) = jobs(store)
-    assert written == ["itself, later" if how == "slept" else "two"]
+    assert written == ["another"]
     assert (job.done_at is not None, job.failures) == (True, 0)
 
 

@@ -8,10 +8,10 @@ from custody.server.calls import In, context_in
 from custody.server.keys.revocation import revoke_key
 from custody.server.rules.credentials import OPERATOR
 from custody.server.store.models import WatchedScriptRow
-from multisig import CHANGE, Network
+from multisig import Network
 from tests.support.custody import SIGNERS, Desk, ok, refused
 from tests.support.platform import As, World, key_offer, open_world, register_key, seed
-from tests.support.profiles import PATH, figures, policy_of, profile_of
+from tests.support.profiles import PATH, figures, profile_of
 
 OLGA = "olga@example.org"
 
@@ -23,20 +23,6 @@ def watched(world: World) -> list[tuple[str, int, int]]:
 
 
 class TestWatching:
-    def test_a_deposit_is_shown_unconfirmed_then_confirmed_to_its_owner_alone(self, desk: Desk) -> None:
-        alice, bob = desk.signers["alice"], desk.signers["bob"]
-        assert figures(alice) == (0, 0, 0)
-        address = profile_of(alice)["wallet_address"]
-        desk.deposit(70_000, to=address, blocks=0)
-        assert figures(alice) == (0, 70_000, 0)
-        desk.mine()
-        assert figures(alice) == (70_000, 0, 0)
-        desk.deposit(5_000, to=policy_of(desk.devices["alice"]).address(CHANGE, 0))
-        assert figures(alice) == (75_000, 0, 0), "of the first change address, too"
-        assert figures(bob) == (0, 0, 0)
-        assert desk.wallets()[0]["confirmed_sats"] == 0
-        assert profile_of(alice)["wallet_address"] == address
-
     def test_of_a_network_without_a_workspace_it_begins_when_one_is_founded(self, tmp_path) -> None:
         with open_world(tmp_path / "state") as world:
             world.organisation("Acme", "alice@example.org")

@@ -62,12 +62,7 @@ def test_the_right_to_approve_is_of_one_workspace(desk):
         assert db.scalars(approver(second["WorkspaceInfo"]["uid"], bob)).all() == []
 
 
-def test_two_of_three_keep_a_quorum_without_one(desk):
-    assert left_short(desk, without_key=key_of(desk, "alice")) == []
-    assert left_short(desk, without_member=membership_of(desk, "alice")) == []
-
-
-def test_a_vault_that_needs_all_is_named(strict):
+def test_a_vault_that_needs_all_is_named_and_one_of_two_in_three_is_not(strict):
     assert left_short(strict) == []
     for name in SIGNERS:
         assert left_short(strict, without_member=membership_of(strict, name)) == ["Reserve"]

@@ -1,6 +1,6 @@
 """Limits where movements are proposed (P18, P19), and ``assets`` in a vault's record: what it moved of each
 token in its cycle (docs/operate/limits.md). What counts, for whom and until when is in
-`test_limits_properties.py`.
+`tests/custody/server/test_lifecycle.py`.
 """
 
 from dataclasses import replace

@@ -7,6 +7,7 @@ import random
 import re
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -16,22 +17,23 @@ from sqlalchemy.exc import IntegrityError
 
 from custody.server.errors import InsufficientFunds, LockedFunds
 from custody.server.proposals import coins
-from custody.server.proposals.choosing import choose
-from custody.server.proposals.coins import SpendableCoins
+from custody.server.proposals.choosing import Purse
+from custody.server.proposals.coins import ALWAYS
 from custody.server.proposals.drafts import free_locktime
+from custody.server.proposals.payments import Intent, PaidRecipient
 from custody.server.rules import selection
 from custody.server.rules.selection import BACKDATE_BLOCKS
 from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalRow, VaultRow, WatchedScriptRow
 from custody.server.vaults.stored import GAP
-from multisig import CHANGE, Network, OutPoint, Psbt, Sats, inspect
+from multisig import CHANGE, FeeRate, Network, OutPoint, Psbt, Sats, TxOut, decode_address, inspect
 from multisig.transaction import LOCKTIME_THRESHOLD
-from tests.support.custody import ok, refused
+from tests.support.custody import SHOP, ok, refused
 from tests.support.databases import statements_of, undone
 from tests.support.examples import examples
 from tests.support.flood import flood
 from tests.support.replacing import cancel, finished, made, meanwhile
 from tests.support.rows import a_proposal, lock_coins
-from tests.support.selection import Candidate, plan_for, select_coins
+from tests.support.selection import Candidate, select_coins
 
 TIP = 200
 FEW = 4
@@ -109,12 +111,15 @@ def few(monkeypatch):
     st.lists(COIN, max_size=14), st.integers(1_000, 250_000), st.sampled_from((1_000, 5_000)), st.integers()
 )
 def test_what_all_coins_can_pay_the_coins_that_are_read_can_pay(desk, rows, target, rate, dice):
-    wanted = plan_for(target, rate)
+    payment = PaidRecipient(SHOP, TxOut(Sats(target), decode_address(SHOP, Network.REGTEST)))
     with stored(desk, rows) as (db, vault):
+        ctx = SimpleNamespace(db=db, now=ALWAYS, tools=SimpleNamespace(rng=random.Random(dice)))
+        purse = Purse(ctx, vault, Intent((payment,)), FeeRate(rate), TIP)
+        wanted = purse.plan
         everything, free = in_memory(db, rows)
         unbounded = select_coins(free, wanted, random.Random(dice))
         try:
-            pool, chosen = choose(db, SpendableCoins(vault.id, TIP), wanted, random.Random(dice), None)
+            pool, chosen = purse.drawn()
         except LockedFunds:
             assert unbounded is None
             assert select_coins(everything, wanted, random.Random(dice)) is not None
@@ -146,8 +151,8 @@ def test_dust_neither_blocks_nor_makes_a_transaction_or_a_statement_large(floode
         refused(flooded.propose(900_000_000, fee_rate="1"), 422, "INSUFFICIENT_FUNDS")
     assert len(psbt.inputs) <= 1 + selection.SPARE_INPUTS
     assert "at most 100 coins" in problem["detail"], "the dust together would be enough"
-    (held,) = re.findall(r"of the ([0-9]+) sat", problem["detail"])
-    assert int(held) == DUST * EACH - (len(psbt.inputs) - 1) * EACH, "the dust that is left"
+    (held,) = re.findall(r"of the [0-9.]+ BTC \(([0-9,]+) sats\)", problem["detail"])
+    assert int(held.replace(",", "")) == DUST * EACH - (len(psbt.inputs) - 1) * EACH, "the dust that is left"
     # SQLite takes 32,766 parameters, PostgreSQL 65,535.
     assert 0 < max(len(given or ()) for _, given in seen) < DUST, "a parameter for each coin"
 

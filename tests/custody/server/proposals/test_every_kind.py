@@ -22,6 +22,7 @@ from tests.support.prepared import Story
 from tests.support.profiles import forward, grant, pay_profile, policy_of
 from tests.support.replacing import bump, cancel, made, meanwhile, take_back
 from tests.support.rows import a_proposal, lock_coins
+from tests.support.screening import answer, screen
 from tests.support.token_desk import BOB, TokenDesk
 
 RENT = "the rent"
@@ -209,6 +210,16 @@ CODES: list[tuple[Callable[[Desk], None], dict[str, str]]] = [
 def test_p53_p54_p105_p109_which_kinds_are_refused(desk: Desk, happen, codes) -> None:
     happen(desk)
     assert answers(desk) == dict.fromkeys(["most", *KINDS], "ok") | codes
+
+
+def test_screening_is_asked_about_what_moves_a_vaults_coins_but_for_newer_versions(desk: Desk) -> None:
+    program = screen(desk)
+    for name, propose in KINDS.items():
+        psbt_id = made(propose(desk))
+        is_asked = name in {*SENDS, "token", "call"}
+        assert (desk.proposal(psbt_id)["screening"] is not None) is is_asked, name
+        assert answer(desk, program, "hold") == is_asked
+        end(desk, psbt_id)
 
 
 def fault_of(answer: httpx.Response) -> tuple[int, str, str]:

@@ -60,8 +60,6 @@ def test_a_forward_has_one_signer_and_carries_what_every_device_needs(desk: Desk
     assert (shown["recipients"], shown["amounts_sats"]) == ([desk.vault["receive_address"]], [120_000])
     assert (shown["fee_sats"], shown["vault_id"]) == (1_000, desk.vault["id"])
     (signer,) = shown["signers"]
-    # An e-mail address stands in no proposal: Alice gave no name.
-    assert shown["created_by_name"] is None
     assert signer["user_id"] == shown["created_by"] == str(desk.user_ids["alice"])
     assert signer["key_id"] == profile_of(desk.signers["alice"])["key_id"]
 
@@ -88,12 +86,12 @@ def test_p48_fees_are_paid_to_the_satoshi_and_absurd_ones_refused(desk: Desk) ->
         {"amount_sats": 1_000, "sweep": True},
         {"amount_sats": None},
         {"fee_sats": 0},
-        {"fee_sats": 150},
+        {"fee_sats": 10},
         {"network": "mainnet"},
     ):
         refused(forward(desk, "alice", 50_000, **changes), 422, "VALIDATION")
     told = refused(forward(desk, "alice", 158_900), 422, "DUST")["detail"]
-    assert "forward 159000 sat, or 194 sat less" in told
+    assert "forward 159,000 sats, or 194 sats less" in told
     refused(forward(desk, "alice", 1_000_000), 422, "INSUFFICIENT_FUNDS")
     psbt_id = ok(forward(desk, "alice", 50_000, 4_321))["psbt_id"]
     psbt = desk.psbt(psbt_id)
@@ -154,6 +152,8 @@ def test_only_its_owner_signs_declines_and_cancels_it(desk: Desk, psbt_id: str) 
     alice, bob = desk.signers["alice"], desk.signers["bob"]
     assert [awaiting(desk, user) for user in (alice, bob, desk.admin)] == [[psbt_id], [], []]
     assert ok(bob.get("/api/v1/psbt", psbt_id=psbt_id))["psbt_id"] == psbt_id
+    said = refused(forward(desk, "alice", 50_000), 409, "LOCKED_FUNDS")["detail"]
+    assert said.startswith(f"The coins of this profile are locked by proposal {psbt_id}. ")
     psbt = desk.signed("alice", psbt_id)
     refused(desk.submit("bob", psbt_id, psbt), 403, "NOT_A_SIGNER")
     refused(desk.decline("bob", psbt_id), 403, "NOT_A_SIGNER")

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from custody.server.errors import Dust, Invalid
-from custody.server.proposals.forwards import Sizes, allocate, require_sensible
+from custody.server.proposals.forwards import Sizes, allocate, require_rate, require_sensible
 from custody.server.rules.fees import CEILING, FLOOR, MAX_FEE
 from custody.server.rules.selection import MAX_INPUTS, Selection, largest_first
 from multisig import FeeRate, Sats
 from tests.support.selection import Candidate, candidate
 
 DUST, CHANGE_DUST = Sats(330), Sats(294)
-SIZES = Sizes(lambda inputs, with_change: 60 + 68 * inputs + 31 * with_change, DUST, CHANGE_DUST)
+SIZES = Sizes(DUST, CHANGE_DUST)
 
 
 CONFIRMED = [candidate(1, 100_000), candidate(2, 60_000, 1)]
@@ -27,11 +27,18 @@ def tiers(pool: list[Candidate], *, unconfirmed: bool = False) -> list[list[Cand
 
 
 def found_of(
-    pool: list[Candidate], amount: int | None, fee: int, *, unconfirmed: bool = False
+    pool: list[Candidate], amount: int | None, fee: int, *, unconfirmed: bool = False, floor: FeeRate = FLOOR
 ) -> Selection[Candidate] | None:
     wanted = None if amount is None else Sats(amount)
     require_sensible(wanted, Sats(fee), SIZES)
-    return allocate(tiers(pool, unconfirmed=unconfirmed), wanted, Sats(fee), SIZES)
+    found = allocate(tiers(pool, unconfirmed=unconfirmed), wanted, Sats(fee), SIZES)
+    if found is not None:
+        require_rate(Sats(fee), vsize_of(found), floor)
+    return found
+
+
+def vsize_of(found: Selection[Candidate]) -> int:
+    return 60 + 68 * len(found.coins) + 31 * (found.change > 0)
 
 
 def of(
@@ -60,12 +67,18 @@ def pools(draw: st.DrawFn) -> list[Candidate]:
     ]
 
 
-@given(pools(), st.none() | st.integers(1, 2 * 10**6), st.integers(1, 50_000), st.booleans())
+@given(
+    pools(),
+    st.none() | st.integers(1, 2 * 10**6),
+    st.integers(1, 50_000),
+    st.booleans(),
+    st.integers(100, 5_000).map(FeeRate),
+)
 def test_what_is_found_adds_up_and_may_be_spent(
-    pool: list[Candidate], amount: int | None, fee: int, unconfirmed: bool
+    pool: list[Candidate], amount: int | None, fee: int, unconfirmed: bool, floor: FeeRate
 ) -> None:
     try:
-        found = found_of(pool, amount, fee, unconfirmed=unconfirmed)
+        found = found_of(pool, amount, fee, unconfirmed=unconfirmed, floor=floor)
     except (Invalid, Dust):
         return
     may_spend = tiers(pool, unconfirmed=unconfirmed)[-1]
@@ -75,8 +88,7 @@ def test_what_is_found_adds_up_and_may_be_spent(
     assert set(found.coins) <= set(may_spend)
     assert found.fee == fee < payment(found) >= DUST
     assert found.change == 0 or found.change >= CHANGE_DUST
-    vsize = SIZES.vsize(len(found.coins), found.change > 0)
-    assert FLOOR <= FeeRate.of(Sats(fee), vsize) <= CEILING
+    assert floor <= FeeRate.of(Sats(fee), vsize_of(found)) <= CEILING
     if amount is None:
         assert (found.change, len(found.coins)) == (0, len(may_spend))
     else:

@@ -109,18 +109,18 @@ def test_p64_the_most_is_accepted_and_one_satoshi_more_is_not(few, amounts, rate
 
 def test_it_says_what_it_leaves_out_and_why(desk):
     desk.deposit(300_000, 200_000)
-    made(desk.propose(150_000, fee_rate="1"))
+    holder = made(desk.propose(150_000, fee_rate="1"))
     desk.deposit(70_000, blocks=0)
     with desk.store.write() as db:
         flood(db, db.get_one(VaultRow, desk.vault["id"]), [150])
     told = most(desk, fee_rate="2")
     (vault,) = desk.wallets()
-    assert told["reserved_sats"] == vault["locked_sats"]
+    assert told["locked_sats"] == vault["locked_sats"]
     assert (told["waiting_sats"], told["too_small_sats"]) == (70_000, 150)
     assert told["free_sats"] == 500_000 - vault["locked_sats"]
     assert told["free_sats"] == told["amount_sats"] + told["fee_sats"]
     assert told["vault_left_sats"] == 10 * 10**8
-    for words in ("held by proposals", "70000 sat not spendable yet", "150 sat in coins below"):
+    for words in (f"locked by proposal {holder}", "70,000 sats not spendable yet", "150 sats in coins below"):
         assert words in told["words"]
 
 
@@ -146,10 +146,29 @@ def test_a_refusal_for_lack_of_funds_offers_it(desk):
     desk.deposit(100_000)
     problem = refused(desk.propose(100_000, fee_rate="1"), 422, "INSUFFICIENT_FUNDS")
     maximum = problem["figures"]["maximum_sats"]
-    assert f"At most {maximum} sat can be sent now: all coins that are free, 100000 sat" in problem["detail"]
+    assert (
+        f"At most {maximum:,} sats can be sent now: all coins that are free, 100,000 sats"
+        in problem["detail"]
+    )
     made(desk.propose(maximum, fee_rate="1"))
     problem = refused(desk.propose(10_000), 409, "LOCKED_FUNDS")
     assert problem["figures"] == {"maximum_sats": 0}
+
+
+def test_a_refusal_names_what_holds_the_coins_a_cancelled_payment_too(desk):
+    desk.deposit(*[100_000] * 5)
+    rows = [made(desk.propose(90_000, fee_rate="1", description=f"Rent {n}")) for n in range(5)]
+    desk.submit("alice", rows[0], desk.signed("alice", rows[0]))
+    for each in rows[:4]:
+        ok(cancel(desk, each))
+    larger = made(desk.propose(250_000, fee_rate="1"))
+    for refusal in (desk.propose(90_000), desk.sweep()):
+        said = refused(refusal, 409, "LOCKED_FUNDS")["detail"]
+        assert f"locked by proposal {larger}; proposal " in said, "the largest first"
+        assert f"proposal {rows[0]} “Rent 0”, ended when signatures were out" in said
+        assert f"proposal {rows[4]} “Rent 4”" in said
+    ok(cancel(desk, rows[0], release_coins=True))
+    assert rows[0] not in refused(desk.propose(190_000), 409, "LOCKED_FUNDS")["detail"]
 
 
 def test_a_sweep_below_its_own_fee_is_refused(desk):

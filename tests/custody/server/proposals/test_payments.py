@@ -7,12 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from custody.common.recipients import Recipient
+from custody.schemas.proposals import CreatePsbtRequest
+from custody.server.chain.backend import BlockRef
 from custody.server.errors import Invalid
-from custody.server.proposals.payments import merge_amount, parse_op_return, parse_recipient
+from custody.server.network.backends import Quote
+from custody.server.proposals.payments import merge_amount, parse_op_return, parse_recipient, read_rate
+from custody.server.rules.fees import CEILING
 from custody.server.store.models import ChainCoinRow
-from multisig import Network, Psbt
+from multisig import FeeRate, Network, Psbt, inspect
 from tests.support.custody import CAFE, SIGNERS, Desk, ok, refused
-from tests.support.replacing import bump, cancel, made
+from tests.support.replacing import bump, cancel, finished, made
 from tests.support.token_desk import TokenDesk
 
 
@@ -28,6 +32,37 @@ def outpoints(desk: Desk, txids: list[str]) -> list[str]:
 
 def deposited(desk: Desk, *amounts: int, **how) -> list[str]:
     return outpoints(desk, desk.deposit(*amounts, to=desk.vault["address"], **how))
+
+
+@given(st.integers(0, 1_100_000), st.integers(100, 10_000).map(FeeRate))
+def test_p48_a_rate_is_asked_for_from_what_the_node_takes_now_on(sat_per_kvb: int, floor: FeeRate) -> None:
+    wanted = FeeRate(sat_per_kvb)
+    quote = Quote(BlockRef(7, "ab" * 32, 0), {"medium": FeeRate(2_000)}, floor)
+    text = f"{wanted.sat_per_vb:f}"
+    request = CreatePsbtRequest.model_construct(fee_rate=text, priority=None)
+    if floor <= wanted <= CEILING:
+        assert read_rate(request, quote) == wanted
+    else:
+        with pytest.raises(Invalid, match=f"must be from {floor}, "):
+            read_rate(request, quote)
+
+
+def test_a_payment_below_1_sat_vb_goes_all_the_way_and_a_signer_sees_its_rate(funded: Desk) -> None:
+    query = {"workspace_id": funded.workspace_id, "wallet_id": funded.vault["id"], "recipients": CAFE}
+    least = ok(funded.admin.get("/api/v1/max-send", **query))["least_rate"]
+    assert least == "0.1"
+    psbt_id = made(funded.propose(20_000, fee_rate=least))
+    seen = inspect(funded.psbt(psbt_id), funded.policy, network=Network.REGTEST)
+    assert seen.ok
+    assert FeeRate(100) <= seen.fee_rate < FeeRate(110)
+    txid = finished(funded, psbt_id)
+    funded.mine()
+    assert funded.chain.transaction(txid).block is not None
+    assert funded.proposal(psbt_id)["status"] == "CONFIRMED"
+    # A replacement pays for its own relay at every node: one of a cheap payment is dearer than it.
+    cheap = made(funded.propose(20_000, fee_rate=least))
+    refused(bump(funded, cheap, fee_rate="0.5"), 422, "VALIDATION")
+    assert float(funded.proposal(made(bump(funded, cheap, fee_rate="1.2")))["fee_rate"]) >= 1.2
 
 
 def spent(created: dict) -> list[str]:
@@ -86,7 +121,7 @@ def test_p65_what_cannot_be_spent_is_refused_by_name(desk):
     desk.mine()
     made(desk.propose(1_000, coins=[free, fresh]))
     problem = refused(desk.propose(1_000, coins=[fresh, free]), 409, "LOCKED_FUNDS")
-    assert faults(problem) == [("/coins/0", "reserved"), ("/coins/1", "reserved")]
+    assert faults(problem) == [("/coins/0", "locked"), ("/coins/1", "locked")]
 
 
 def test_p65_a_blocks_reward_may_be_named_after_a_hundred_blocks(desk):
@@ -106,9 +141,10 @@ def test_p65_a_blocks_reward_may_be_named_after_a_hundred_blocks(desk):
 def test_a_held_coin_names_the_version_that_holds_it_now(desk):
     (coin,) = deposited(desk, 500_000)
     first = made(desk.propose(50_000, fee_rate="1", coins=[coin]))
-    newer = made(bump(desk, first, fee_rate="5"))
+    newer = made(bump(desk, first, fee_rate="5", description="Rent `for` " + "a long " * 9))
     problem = refused(desk.propose(1_000, coins=[coin]), 409, "LOCKED_FUNDS")
-    assert problem["detail"].startswith(f"{coin} is locked by the proposal {newer}.")
+    assert problem["detail"].startswith(f"{coin} is locked by proposal {newer} “Rent 'for' a long ")
+    assert problem["detail"].index("…”") < len(coin) + 120
     for name in SIGNERS[1:]:
         ok(desk.decline(name, newer))
     assert newer not in refused(desk.propose(1_000, coins=[coin]), 409, "LOCKED_FUNDS")["detail"]

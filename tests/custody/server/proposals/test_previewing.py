@@ -4,8 +4,9 @@ import pytest
 from sqlalchemy import update
 
 from custody.server.store.models import CoinLockRow, ProposalRow, UserRow
-from multisig import Psbt
+from multisig import Network, Psbt, encode_address
 from tests.support.custody import CAFE, SHOP, Desk, ok
+from tests.support.look_alikes import alike, look_alikes
 from tests.support.replacing import cancel, finished, made
 
 
@@ -32,7 +33,7 @@ def rich(desk):
     return desk
 
 
-def test_the_same_payment_that_waits_is_said_before_another_is_made(rich):
+def test_the_same_payment_that_waits_or_was_made_is_said_before_another_is_made(rich):
     assert preview(rich)["same_as"] is None
     first = ok(rich.admin.post("/api/v1/create-psbt", body_of(rich)))["psbt_id"]
     assert preview(rich)["same_as"] == preview(rich, recipients=[SHOP.upper()])["same_as"] == first
@@ -46,7 +47,15 @@ def test_the_same_payment_that_waits_is_said_before_another_is_made(rich):
     assert preview(rich, op_return="Invoice 7")["same_as"] is None
     assert preview(rich, amounts_sats=[400_001])["same_as"] is None
     assert preview(rich, recipients=[CAFE])["same_as"] is None
+    rich.approve("alice", first)
     ok(cancel(rich, first))
+    assert preview(rich)["same_as"] == first, "it may still be sent"
+    ok(cancel(rich, first, release_coins=True))
+    assert preview(rich)["same_as"] is None
+    paid = made(rich.admin.post("/api/v1/create-psbt", body_of(rich)))
+    finished(rich, paid)
+    assert preview(rich)["same_as"] == paid
+    rich.later(days=14)
     assert preview(rich)["same_as"] is None
 
 
@@ -94,7 +103,7 @@ def test_a_bump_and_a_cancel_are_shown_as_they_are_made(rich):
 
 
 def test_a_list_by_vault_names_its_people_and_their_reasons(rich):
-    """No signer's e-mail address."""
+    """An e-mail address is a name only for those who may see the members."""
     with rich.store.write() as db:
         alice = update(UserRow).where(UserRow.email == "alice@example.org")
         db.execute(alice.values(first_name="Alice", surname="Ruiz"))
@@ -103,5 +112,34 @@ def test_a_list_by_vault_names_its_people_and_their_reasons(rich):
     query = {"workspace_id": rich.workspace_id, "vault_id": rich.vault["id"]}
     (record,) = ok(rich.admin.get("/api/v1/psbt", **query))
     assert record["vault_name"] == "Treasury"
-    assert [each["name"] for each in record["signers"]] == ["Alice Ruiz", None, None]
+    mails = ["bob@example.org", "carol@example.org"]
+    assert [each["name"] for each in record["signers"]] == ["Alice Ruiz", *mails]
+    (seen,) = ok(rich.signers["bob"].get("/api/v1/psbt", **query))
+    assert [each["name"] for each in seen["signers"]] == ["Alice Ruiz", None, None]
     assert [each["reason"] for each in record["signers"]] == [None, "not ours", None]
+
+
+def test_s37_a_payee_that_only_resembles_one_paid_or_named_before_is_said(rich):
+    """What was proposed alone is not known, and what is known resembles nothing. A name makes none the one
+    that was paid, or the vault's.
+    """
+    paid, named = (
+        [encode_address(script, Network.REGTEST) for script in look_alikes(name, Network.REGTEST)]
+        for name in ("paid", "named")
+    )
+    both = {"recipients": [paid[1], named[1]], "amounts_sats": [20_000, 30_000]}
+    proposal = made(rich.admin.post("/api/v1/create-psbt", body_of(rich, recipients=[paid[0]])))
+    assert preview(rich, **both)["resembles"] == [None, None]
+    finished(rich, proposal)
+    rich.tell("add-whitelist-address", name="Rent", address=named[0])
+    assert preview(rich, **both)["resembles"] == [paid[0], named[0]]
+    assert preview(rich, **both | {"recipients": [paid[0], named[0].upper()]})["resembles"] == [None, None]
+    finished(rich, made(rich.admin.post("/api/v1/create-psbt", body_of(rich, recipients=[paid[1]]))))
+    assert preview(rich, **both)["resembles"] == [None, named[0]]
+    vault = rich.vault["address"]
+    vaults, compared = both | {"recipients": [alike(vault), vault]}, {alike(vault): vault, named[1]: named[0]}
+    for _ in range(2):
+        assert preview(rich, **vaults)["resembles"] == [vault, None]
+        for address, known in compared.items():
+            rich.tell("add-whitelist-address", name=address[-9:-4], address=address, resembles=known)
+    assert preview(rich, **both)["resembles"] == [None, None]

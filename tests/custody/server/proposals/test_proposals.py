@@ -72,7 +72,7 @@ class TestRefused:
             ([10_000, 10_000], {"recipients": [SHOP, SHOP.upper()]}),
             *(([amount], {}) for amount in (0, -1, 2_100_000_000_000_001, 1.5, "10000", True)),
             ([10_000], {"op_return": "x" * 81}),
-            *(([10_000], {"fee_rate": rate}) for rate in ("0.999", "1001", "1e3", "-1", "NaN", "0.1234")),
+            *(([10_000], {"fee_rate": rate}) for rate in ("0.099", "1001", "1e3", "-1", "NaN", "0.1234")),
             ([], {"recipients": [], "amounts_sats": []}),
             ([10_000], {"fee_rate": "2", "priority": "high"}),
         ):

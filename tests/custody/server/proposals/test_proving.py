@@ -45,7 +45,7 @@ def test_p93_a_proof_is_signed_and_anybody_can_check_it(desk, tmp_path):
     assert sorted(coin["amount_sats"] for coin in proof["coins"]) == [40_000, 70_000]
     path = tmp_path / "proof.json"
     path.write_text(json.dumps(proof))
-    said = CliRunner().invoke(app, ["verify-proof", str(path)])
+    said = CliRunner().invoke(app, ["proof", "verify", str(path)])
     assert said.exit_code == 0, said.output
     assert "The proof is valid" in said.output
 

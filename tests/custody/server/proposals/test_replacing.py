@@ -73,7 +73,9 @@ class TestABump:
             {"fee_rate": "1001"},
             {"wallet_id": ok(funded.create_vault("Other"))["id"]},
         ):
-            refused(bump(funded, first, **{"fee_rate": "5"} | changes), 422, "VALIDATION")
+            told = refused(bump(funded, first, **{"fee_rate": "5"} | changes), 422, "VALIDATION")["detail"]
+            pays = not changes.keys() & {"fee_rate", "wallet_id"}
+            assert (f"leave out {', '.join(changes)}" in told) == pays
         refused(bump(funded, "nobody", fee_rate="5"), 404, "NOT_FOUND")
         for fee_rate in ("1", "2", "2.9"):
             (fault,) = refused(bump(funded, first, fee_rate=fee_rate), 422, "VALIDATION")["errors"]

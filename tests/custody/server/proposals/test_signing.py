@@ -121,6 +121,7 @@ def test_what_is_refused_changes_nothing(funded, psbt_id, monkeypatch):
     funded.signers["nobody"] = funded.admin
     refused(funded.submit("nobody", psbt_id, "cHNidP8="), 403, "NOT_A_SIGNER")
     refused(funded.submit("alice", psbt_id, "cHNidP8="), 403, "KEY_REVOKED")
+    before["signers"][0]["may_approve"] = False
     assert funded.proposal(psbt_id) == before
 
 
@@ -217,15 +218,22 @@ class TestKept:
         assert ok(funded.submit("bob", psbt_id, signed))["status"] == "SIGNED"
 
 
-def test_declines_end_it_with_the_threshold_and_change_nothing_after_a_signature(funded, psbt_id):
-    for _ in range(2):
-        assert ok(funded.decline("alice", psbt_id))["status"] == "PENDING", "twice it counts once"
-    funded.approve("alice", psbt_id)
-    before = funded.proposal(psbt_id)
-    assert "cannot revoke a signature" in ok(funded.decline("alice", psbt_id))["detail"]
+def test_a_signers_word_is_final_and_declines_end_it_with_the_threshold(funded, psbt_id):
+    said = [ok(funded.decline("alice", psbt_id)) for _ in range(2)]
+    assert [each["status"] for each in said] == ["PENDING", "PENDING"], "twice it counts once"
+    assert said[0]["detail"].startswith("Your decline does not end it")
+    funded.approve("bob", psbt_id)
+    before, late = funded.proposal(psbt_id), funded.signed("carol", psbt_id)
+    again = funded.submit("alice", psbt_id, funded.signed("alice", psbt_id)), funded.decline("bob", psbt_id)
+    told = [refused(each, 409, "STATE_CONFLICT")["detail"] for each in again]
+    assert ["is final" in told[0], "cannot revoke a signature" in told[1]] == [True, True]
     assert funded.proposal(psbt_id) == before
-    late = funded.signed("carol", psbt_id)
-    funded.reject(psbt_id)
+    funded.world.clock.advance(seconds=1)
+    answer = ok(funded.decline("carol", psbt_id, "a `fraud`"))
+    assert answer["detail"] == "Your decline ends it: the others cannot complete it."
+    ended = funded.proposal(psbt_id)
+    assert ended["failure_code"] == "declined"
+    assert ended["failure_reason"].endswith("declined it: a 'fraud'")
     assert (funded.proposal(psbt_id)["status"], funded.wallets()[0]["locked_sats"]) == ("REJECTED", 0)
     refused(funded.submit("carol", psbt_id, late), 409, "STATE_CONFLICT")
 

@@ -180,34 +180,6 @@ def revision(desk: Desk, workspace_id: int | None = None) -> int:
 
 
 class TestWhatMovesAWorkspace:
-    def test_every_step_of_a_proposal(self, funded: Desk) -> None:
-        seen = [revision(funded)]
-
-        def moved() -> bool:
-            seen.append(revision(funded))
-            return seen[-1] > seen[-2]
-
-        psbt_id = ok(funded.propose(1_000))["psbt_id"]
-        assert moved(), "proposed"
-        funded.wallets()
-        ok(funded.admin.get("/api/v1/psbt", workspace_id=funded.workspace_id))
-        assert not moved(), "reading does not"
-        funded.approve("alice", psbt_id)
-        assert moved(), "signed"
-        funded.approve("bob", psbt_id)
-        assert moved(), "finalised"
-        funded.outbox.run_due()
-        assert moved(), "broadcast"
-        funded.mine()
-        assert moved(), "confirmed"
-        other = ok(funded.propose(1_000))["psbt_id"]
-        assert moved(), "proposed again"
-        ok(funded.decline("carol", other))
-        assert moved(), "declined"
-        funded.world.clock.advance(days=30)
-        funded.world.platform.background.expiry()()
-        assert moved(), "expired"
-
     def test_a_block_where_proposals_stand_in_one(self, funded: Desk) -> None:
         """Their number of confirmations is another one: the record changes, and so must what a poll waits
         for.

@@ -26,7 +26,6 @@ from custody.server.rules.lifecycle import (
     events_for,
     kind_of,
     next_status,
-    threshold_lost,
     words_of,
 )
 from multisig import FeeRate
@@ -97,14 +96,6 @@ def test_whatever_is_seen_the_status_says_it():
 )
 def test_versions_of_one_payment(status, sight, end):
     assert end_of(status, sight) is end
-
-
-@pytest.mark.parametrize(
-    ("declines", "m", "n", "lost"),
-    [(1, 2, 3, False), (2, 2, 3, True), (1, 3, 3, True), (0, 1, 1, False), (1, 1, 1, True)],
-)
-def test_the_threshold_is_lost_with_more_declines_than_spare_signers(declines, m, n, lost):
-    assert threshold_lost(declines, m, n) is lost
 
 
 MOMENT = timedelta(microseconds=1)

@@ -5,7 +5,6 @@ dice. The fee of a replacement outbids by BIP-125 and at a signer's daemon.
 import random
 from itertools import combinations, islice
 
-import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from custody.server.rules.fees import (
     FLOOR,
     PricedTransaction,
     bounded,
+    floor_of,
     least_fee,
     settle_replacement,
 )
@@ -28,7 +28,6 @@ from custody.server.rules.selection import (
 )
 from multisig import FeeRate, Sats
 from multisig.transaction import LOCKTIME_THRESHOLD
-from signerd.core.families import INCREMENTAL_RELAY as ASKED_BY_DAEMONS
 from tests.support.selection import INPUT, OUTPUT, candidate, plan_for, select_coins, vsize_of
 
 
@@ -161,12 +160,22 @@ def test_the_others_go_down_from_the_tip_and_then_begin_long_ago():
     assert list(islice(other_locktimes(2), 5)) == [2, 1, 0, LOCKTIME_THRESHOLD, LOCKTIME_THRESHOLD + 1]
 
 
-@pytest.mark.parametrize(
-    ("estimate", "rate"),
-    [(None, FALLBACK), (FeeRate(1), FLOOR), (FeeRate(10**9), CEILING), (FeeRate(7_777), FeeRate(7_777))],
-)
-def test_an_estimate_is_kept_within_bounds(estimate, rate):
-    assert bounded(estimate) == rate
+RATES = st.none() | st.integers(0, 10**9).map(FeeRate)
+
+
+@given(RATES, RATES)
+@example(None, None)
+def test_a_rate_is_no_lower_than_the_node_takes_now_and_never_absurd(least, estimate):
+    """Nor lower than other nodes pass on, whatever one says."""
+    floor, rate = floor_of(least), bounded(estimate, floor_of(least))
+    assert FeeRate(100) <= floor <= rate <= CEILING
+    if least is None:
+        assert floor == FLOOR
+    elif FeeRate(100) <= least <= CEILING:
+        assert floor == least
+    if estimate is not None and floor <= estimate <= CEILING:
+        assert rate == estimate
+    assert estimate is not None or rate == max(FALLBACK, floor)
 
 
 @given(st.integers(0, 10**6), st.integers(0, MAX_TIP_AGE_SECONDS), st.integers())
@@ -194,10 +203,6 @@ def test_the_least_fee_outbids_every_rival_and_one_less_does_not(rivals, vsize):
 
     assert outbids(fee)
     assert not outbids(fee - 1)
-
-
-def test_a_node_asks_for_no_other_increment():
-    assert FeeRate(1_000) == ASKED_BY_DAEMONS
 
 
 @given(

@@ -9,17 +9,8 @@ import pytest
 from joserfc import jwk
 
 from custody.server.errors import IdentityRefused, ProviderUnavailable
-from custody.server.sign_in.providers import (
-    AT_ONCE,
-    AT_ONCE_PUBLISHED,
-    NotFresh,
-    Providers,
-    TokenNotGenuine,
-    UnknownKey,
-    base64url,
-    read_keys,
-    subject_of,
-)
+from custody.server.sign_in.id_tokens import NotFresh, TokenNotGenuine, UnknownKey, read_keys, subject_of
+from custody.server.sign_in.providers import AT_ONCE, AT_ONCE_PUBLISHED, Providers, base64url
 from custody.server.store.models import IdentityProviderRow
 from custody.server.webhooks.sending import Sender
 from tests.support.identity import (

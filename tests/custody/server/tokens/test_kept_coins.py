@@ -72,28 +72,13 @@ def test_what_a_stranger_sends_or_hands_over_reserves_nothing(tokens, function, 
     assert spends_at_address(neighbour, made) == 1
 
 
-def test_a_bump_takes_the_coins_that_a_send_would(desk):
-    """All coins at the address but the one that stays."""
-    tokens = TokenDesk(desk)
-    tokens.fund(60_000, 300_000)
-    tokens.deployed()
-    desk.deposit(100_000)
-    first = made(desk.propose(98_000, recipients=[SHOP], fee_rate="2"))
-    kept = ok(desk.admin.get("/api/v1/max-send", workspace_id=1, wallet_id=desk.vault["id"], recipients=SHOP))
-    version = desk.psbt(made(bump(desk, first, fee_rate="60")))
-    spent = [item.witness_utxo.amount for item in version.inputs]
-    assert sorted(spent) == [100_000, 300_000]
-    assert kept["kept_sats"] not in spent
-    assert kept["kept_sats"] >= 10_000
-
-
 def test_a_token_waits_for_the_coins_that_a_send_has_locked(desk):
     tokens = TokenDesk(desk)
     tokens.fund(700)
     refused(tokens.create(), 422, "INSUFFICIENT_FUNDS")
     desk.deposit(100_000)
-    made(desk.propose(90_000, recipients=[SHOP], fee_rate="2"))
-    assert "by other proposals" in refused(tokens.create(), 409, "LOCKED_FUNDS")["detail"]
+    holder = made(desk.propose(90_000, recipients=[SHOP], fee_rate="2"))
+    assert f"are locked by proposal {holder}." in refused(tokens.create(), 409, "LOCKED_FUNDS")["detail"]
 
 
 def first_input(tokens, psbt_id):

@@ -1,10 +1,11 @@
-"""The address book through HTTP."""
+"""The address book through HTTP; names and addresses in their one form."""
 
 import pytest
 from sqlalchemy import select, update
 
+from custody.common.recipients import typed_address
+from custody.common.text import name_key
 from custody.server import address_book
-from custody.server import address_book as rules
 from custody.server.store.models import (
     AddressBookEntryRow,
     KeyRow,
@@ -15,6 +16,7 @@ from custody.server.store.models import (
 )
 from multisig import Network, encode_address
 from tests.support.custody import Desk, neighbour_of, ok, refused
+from tests.support.look_alikes import alike
 from tests.support.platform import START, As, World
 from tests.support.wallets import foreign_script
 
@@ -68,7 +70,7 @@ def test_an_entry_is_kept_renamed_and_removed(alice: As, world: World) -> None:
     assert book(alice) == [added.json()]
     ok(add(alice, name="Cafe", address=address("cafe")))
     for answer, words in (
-        (add(alice, name="Other", address=address("shop").upper()), "as entry 1"),
+        (add(alice, name="Other", address=address("shop").upper()), "as 'Shop'"),
         (add(alice, name="SHOP", address=address("third")), "has this name already"),
         (change(alice, "rename", uid=2, name="shop"), "has this name already"),
     ):
@@ -76,6 +78,18 @@ def test_an_entry_is_kept_renamed_and_removed(alice: As, world: World) -> None:
     assert ok(change(alice, "rename", name="SHOP")) == {**added.json(), "name": "SHOP"}
     assert ok(change(alice, "remove")) == {"success": True}
     assert [row["name"] for row in book(alice)] == ["Cafe"]
+
+
+def test_s37_a_look_alike_is_entered_by_who_has_compared_the_two(alice: As) -> None:
+    ok(add(alice))
+    known, rent = address("shop"), {"name": "Rent", "address": alike(address("shop"))}
+    for compared in (None, address("cafe"), rent["address"]):
+        problem = refused(add(alice, **rent, resembles=compared), 409, "STATE_CONFLICT")
+        assert problem["figures"] == {"resembles": known}
+        assert problem["detail"].startswith(f"{rent['address']} is not {known}, which")
+    ok(add(alice, **rent, resembles=known))
+    logged = ok(alice.get("/api/v1/get-logs", org_uid=1, workspace_uid=1))
+    assert f"{rent['address']}, which is not {known}" in f"{logged}"
 
 
 def test_p28_what_is_no_address_of_this_network_is_refused(alice: As) -> None:
@@ -135,10 +149,54 @@ def test_a_book_is_read_in_pages_and_searched_by_name_or_address(alice: As) -> N
 
 
 def test_a_book_has_an_end(alice: As, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert rules.MAX_ENTRIES == 10_000
     monkeypatch.setattr(address_book, "MAX_ENTRIES", 2)
     for number in range(2):
         assert add(alice, name=f"Shop {number}", address=address(f"shop {number}")).status_code == 200
     full = add(alice, name="One more", address=address("one more"))
     assert full.status_code == 409
     assert "2 entries" in full.json()["detail"]
+
+
+SCRIPT = foreign_script("shop")
+SHOP = encode_address(SCRIPT, Network.REGTEST)
+
+
+@pytest.mark.parametrize("network", Network)
+def test_an_address_of_any_network_and_a_link_are_no_names(network: Network) -> None:
+    address = str(encode_address(SCRIPT, network))
+    grouped = " ".join(address[at : at + 4] for at in range(0, len(address), 4))
+    for text in (address, f" {address}\t", grouped, address[:9] + "\u200b\u00a0" + address[9:]):
+        assert typed_address(text) == address
+    for text in (address.upper(), address[:1].upper() + address[1:]):
+        assert typed_address(text) == text, "a name in this form would be found for what is no address"
+    for text in (f"bitcoin:{address}?amount=1", f"BITCOIN: {address}?amount=1", "bitcoin:shop"):
+        assert typed_address(text) == text.replace(" ", "")
+
+
+@pytest.mark.parametrize("text", [
+    "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", "2MzQwSSnBHWHqSAqtTVQ6v47XtaisrJa1Vc",
+    "bc1zw508d6qejxtdg4y5r3zarvaryvaxxpcs",
+])  # fmt: skip
+def test_old_and_future_addresses_are_no_names(text: str) -> None:
+    assert typed_address(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Shop", "bitcoin", "Bitcoin Ltd: Berlin", "bc1q", SHOP[:-1], SHOP + "q"]
+)
+def test_all_else_is_a_name(text: str) -> None:
+    assert typed_address(text) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Shop", "shop", True), ("Shop  1", "shop 1", True), ("STRASSE", "straße", True),
+        ("Shop", "Sh\u200bop", True), ("Shop", "Shop\u200e\ufeff", True), ("Shop", "Ｓｈｏｐ", True),
+        ("Office", "Oﬃce", True), ("A\u030angstro\u0308m", "Ångström", True), ("Shop 1", "Shop 2", False),
+        ("Shop1", "Shop 1", False), ("Acme Pay", "Асme Рау", True),
+        ("Bok", "Вок", True), ("Вера", "Bepa", True),
+    ],
+)  # fmt: skip
+def test_names_that_a_reader_takes_for_one_are_one(one: str, other: str, same: bool) -> None:
+    assert (name_key(one) == name_key(other)) is same

@@ -26,7 +26,13 @@ from custody.server.purchases import webhook_key
 from custody.server.rules.audit import stored_facts
 from custody.server.rules.roles import EVERY_PERMISSION
 from custody.server.secrets import Purpose
-from custody.server.store.models import AuditEventRow, IdentityLinkRow, UserRow, WebhookDeliveryRow
+from custody.server.store.models import (
+    AuditEventRow,
+    ChainCoinRow,
+    IdentityLinkRow,
+    UserRow,
+    WebhookDeliveryRow,
+)
 from tests.custody.spec.samples import sample, send
 from tests.custody.spec.staging import Stage, open_stage
 from tests.support.accounts import (
@@ -143,6 +149,16 @@ def accept_invite(story: Story) -> httpx.Response:
 def revoke_key(story: Story) -> httpx.Response:
     (key,) = ok(story.admin.get("/api/v1/keys"))
     return story.admin.post("/api/v1/revoke-key", {"key_id": key["ID"], "reason": "lost"})
+
+
+def aside_of(story: Story) -> str:
+    """A coin of the vault."""
+    if "coin" not in story.kept:
+        (txid,) = story.desk.deposit(40_000)
+        coin = story.desk.rows(ChainCoinRow, ChainCoinRow.txid == txid)[0]
+        story.kept["coin"] = f"{coin.txid}:{coin.vout}"
+    coin: str = story.kept["coin"]
+    return coin
 
 
 def replace_vault(story: Story) -> httpx.Response:
@@ -294,6 +310,8 @@ EXAMPLES: dict[str, Example | tuple[str, ...]] = {
     "revoke-key": revoke_key,
     "freeze-vault": (),
     "unfreeze-vault": unfreeze_vault,
+    "set-coin-aside": lambda story: story.ask("set-coin-aside", coin=aside_of(story), reason="Audit"),
+    "release-coin": lambda story: story.ask("release-coin", coin=aside_of(story)),
     "replace-vault": replace_vault,
     "sweep-vault": lambda story: story.ask("sweep-vault", vault_id=story.kept["replaced"]),
     "add-whitelist-address": (),

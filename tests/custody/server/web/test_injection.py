@@ -15,7 +15,7 @@ from custody.schemas.call import Call
 from custody.schemas.calls import CALLS
 from custody.schemas.errors import ErrorCode
 from custody.server.audit.verification import read_through
-from custody.server.cli.logs import log_as_json
+from custody.server.cli.logs import begin_log
 from custody.server.rules.roles import EVERY_PERMISSION
 from tests.custody.spec.samples import sample, send
 from tests.custody.spec.staging import Stage, open_stage
@@ -63,7 +63,7 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """The log as ``custody serve`` writes it."""
     kept = io.StringIO()
     monkeypatch.setattr(sys, "stderr", kept)
-    log_as_json("info")
+    begin_log("info")
     return kept
 
 

@@ -1,14 +1,18 @@
 """Registering a device through HTTP, with the signatures that a device makes."""
 
 from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from random import Random
 
 import pytest
 from sqlalchemy import select, update
 
 from custody.schemas.keys import ChallengeLine, offered_digest
 from custody.server.store.models import KeyAccountRow
+from device_simulators.seed import Seed
 from multisig import Network, multisig_account_path
 from tests.support.custody import ok
+from tests.support.examples import RUN, examples
 from tests.support.platform import As, World, key_offer, plain_vault, register_key, seed, sign_challenge
 
 ALICE = "alice@example.org"
@@ -21,7 +25,32 @@ def challenge_for(user: As, offer: dict) -> dict:
 def refused(answer, pointer: str) -> bool:
     assert answer.status_code == 422, answer.text
     assert answer.json()["code"] == "VALIDATION"
-    return pointer in {error["pointer"] for error in answer.json()["errors"]}
+    return pointer in {"", *(error["pointer"] for error in answer.json()["errors"])}
+
+
+def altered(offer: dict, foreign: dict, device: Seed, count: int) -> Iterator[dict]:
+    """What is offered, with one key that another device has in its place, one less or one more."""
+    accounts, more = offer["vault_accounts"], key_offer(device, accounts=count + 1)["vault_accounts"][count:]
+    for nth in range(count):
+        for inserted in (foreign["vault_accounts"][nth : nth + 1], [])[: 2 if nth else 1]:
+            yield offer | {"vault_accounts": [*accounts[:nth], *inserted, *accounts[nth + 1 :]]}
+    yield offer | {"vault_accounts": accounts + more}
+    yield offer | {"xpub": foreign["xpub"], "vault_accounts": accounts[1:]}
+    yield offer | {"profile": foreign["profile"]}
+    yield offer | {"profile": None}
+
+
+def other_proofs(proof: dict, challenge: dict, device: Seed, other: Seed, chance: Random) -> Iterator[dict]:
+    """Of another device, at another path, one bit or one letter of it changed, and none."""
+    yield sign_challenge(other, challenge)
+    yield sign_challenge(device, challenge | {"derivation_path": "m/48h/1h/0h/2h"})
+    raw = bytearray(b64decode(proof["signature"]))
+    raw[chance.randrange(1, len(raw))] ^= 1 << chance.randrange(8)
+    yield proof | {"signature": b64encode(raw).decode()}
+    yield from (proof | {"signature": text} for text in ("A" * 88, "!" * 88, "/" * 87 + "="))
+    nth = chance.randrange(len(proof["challenge"]))
+    text = proof["challenge"][:nth] + "~" + proof["challenge"][nth + 1 :]
+    yield sign_challenge(device, challenge | {"challenge": text})
 
 
 class TestChallenge:
@@ -64,43 +93,30 @@ class TestRegister:
         proof["signature"] = b64encode(bytes([header + (raw[0] - 27) % 4]) + raw[1:]).decode()
         assert alice.post("/api/v1/register-key", {**offer, "proof": proof}).status_code == 200
 
-    def test_a_signature_that_is_none_or_of_another_device_or_path(self, alice: As) -> None:
-        offer = key_offer(seed(1))
-        assert refused(alice.post("/api/v1/register-key", offer), "/proof")
-        challenge = challenge_for(alice, offer)
-        signatures = [
-            sign_challenge(seed(2), challenge)["signature"],
-            sign_challenge(seed(1), {**challenge, "derivation_path": "m/48h/1h/0h/2h"})["signature"],
-            "A" * 88,
-            "!" * 88,
-            b64encode(b"\x1f" + b"\xff" * 64).decode(),
-        ]
-        for signature in signatures:
-            proof = {"challenge": challenge["challenge"], "signature": signature}
-            assert refused(alice.post("/api/v1/register-key", {**offer, "proof": proof}), "/proof/signature")
-
-    def test_a_challenge_is_used_once_by_one_person_within_ten_minutes(
+    def test_s36_the_proof_is_of_one_persons_challenge_for_exactly_the_keys_that_are_offered(
         self, world: World, alice: As, bob: As
     ) -> None:
-        """A signature that Alice was tricked into cannot be used by Bob, nor his by her."""
-        device, offer = seed(1), key_offer(seed(1))
-        late = sign_challenge(device, challenge_for(alice, offer))
-        world.clock.advance(minutes=10)
-        proof = sign_challenge(device, challenge_for(alice, offer))
-        for person, given in ((alice, late), (bob, proof)):
-            answer = person.post("/api/v1/register-key", {**offer, "proof": given})
-            assert refused(answer, "/proof/challenge")
-        ok(alice.post("/api/v1/register-key", {**offer, "proof": proof}))
-        assert refused(alice.post("/api/v1/register-key", {**offer, "proof": proof}), "/proof/challenge")
-
-    @pytest.mark.parametrize("part", ["vault_accounts", "profile"])
-    def test_the_proof_covers_every_key_that_is_offered(self, alice: As, part: str) -> None:
-        """A foreign account slipped in after the device signed."""
-        device, offer = seed(1), key_offer(seed(1))
-        proof = sign_challenge(device, challenge_for(alice, offer))
-        changed = {**offer, part: key_offer(seed(2))[part], "proof": proof}
-        changed["vault_accounts"] = [row for row in changed["vault_accounts"] if row["account"] != 0]
-        assert refused(alice.post("/api/v1/register-key", changed), "/proof/challenge")
+        """Nothing is registered where any one thing differs; then the same is, once."""
+        chance, path = Random(RUN), "/api/v1/register-key"
+        assert refused(alice.post(path, key_offer(seed(1))), "/proof")
+        for number in range(1, examples(12) + 1):
+            device, other, count = seed(number), seed(number + 100), chance.randint(1, 4)
+            offer, foreign = (key_offer(each, accounts=count) for each in (device, other))
+            late = sign_challenge(device, challenge_for(alice, offer))
+            world.clock.advance(minutes=10)
+            challenge = challenge_for(alice, offer)
+            proof, known = sign_challenge(device, challenge), ok(alice.get("/api/v1/keys"))
+            for changed in altered(offer, foreign, device, count):
+                assert refused(alice.post(path, {**changed, "replace": True, "proof": proof}), ""), changed
+            for person, given in ((alice, late), (bob, proof)):
+                assert refused(person.post(path, {**offer, "proof": given}), "/proof/challenge")
+            for given in other_proofs(proof, challenge, device, other, chance):
+                assert refused(alice.post(path, {**offer, "proof": given}), ""), given
+            assert (ok(alice.get("/api/v1/keys")), ok(bob.get("/api/v1/keys"))) == (known, [])
+            ok(alice.post(path, {**offer, "replace": True, "proof": proof}))
+            assert refused(alice.post(path, {**offer, "proof": proof}), "/proof/challenge")
+            # Sessions last for ten minutes, and the calls of one for a minute are bounded.
+            alice, bob = (world.as_user(f"{name}@example.org") for name in ("alice", "bob"))
 
     def test_a_key_of_another_network(self, alice: As) -> None:
         offer = {**key_offer(seed(1), Network.MAINNET), "network": "testnet"}

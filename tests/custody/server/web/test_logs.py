@@ -82,16 +82,16 @@ class TestPage:
         row = {**HERE, "order": "newest", "page_size": 1}
         names = {"user 1": "alice@example.org", "role 1": "Administrator"}
         assert ok(alice.get(LOGS, **row))["names"] == names
-        monkeypatch.setattr(logs, "MAX_NAMES", 89)
+        monkeypatch.setattr(logs.wire, "MAX_NAMES", 89)
         assert ok(alice.get(LOGS, **row))["names"] == {"user 1": "alice@example.org"}
 
     def test_what_cannot_be_asked_is_said(self, alice: As) -> None:
         for query, sentence in (
             ({"from_day": "2026-02-30"}, "day"),
             ({"to_day": "1700000000"}, "a day is written YYYY-MM-DD"),
-            ({"from_day": "2026-03-02", "to_day": "2026-03-01"}, "from_day is later than to_day"),
+            ({"from_day": "2026-03-02", "to_day": "2026-03-01"}, "first day is later than the last"),
             ({"category": "KEY"}, "There is no category KEY; there are SIGN_IN"),
-            ({"page": 2, "cursor": "5"}, "give page or cursor"),
+            ({"page": 2, "cursor": "5"}, "Give page or cursor"),
         ):
             assert sentence in refused(alice.get(LOGS, **HERE, **query), 422, "VALIDATION")["detail"]
 
@@ -165,7 +165,7 @@ class TestExport:
                 db.execute(delete(RolePermissionRow).where(RolePermissionRow.permission == "VIEW_LOGS"))
             return write_csv(rows)
 
-        monkeypatch.setattr(logs, "write_csv", taken_away)
+        monkeypatch.setattr(logs.audit, "write_csv", taken_away)
         refused(alice.get(EXPORT, **HERE), 403, "PERMISSION_DENIED")
         assert "EXPORTED" not in world.audit_actions("workspace:1")
 

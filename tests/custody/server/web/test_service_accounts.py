@@ -75,6 +75,15 @@ class TestRights:
         subjects = [mail.subject for mail in world.mail.sent]
         assert "A secret of your service account Payroll was made" in subjects
 
+    def test_two_live_ones_of_a_workspace_have_two_names(self, world, alice):
+        first = ok(create(world, alice))["service_account_id"]
+        refused(create(world, alice, name="PAYROLL"), 422, "VALIDATION")
+        other = ok(create(world, alice, name="Books"))["service_account_id"]
+        renamed = {"workspace_id": 1, "service_account_id": other, "name": "Payroll"}
+        refused(alice.post("/api/v1/update-service-account", renamed), 422, "VALIDATION")
+        ok(revoke(alice, first))
+        ok(alice.post("/api/v1/update-service-account", renamed))
+
     def test_p67_what_no_program_is_given(self, world, alice):
         for right in NEVER_GIVEN:
             problem = refused(create(world, alice, rights=[right, "VIEW_LOGS"]), 422, "VALIDATION")
@@ -226,7 +235,7 @@ class TestSecret:
 
     def test_a_maker_makes_so_many_secrets_and_gets_so_many_mails(self, world, alice):
         account_id, _ = made(world, alice)
-        other = ok(create(world, alice))["service_account_id"]
+        other = ok(create(world, alice, name="Books"))["service_account_id"]
         for _ in range(SECRETS - 1):
             ok(issue(alice, account_id))
         refused(issue(alice, other), 429, "RATE_LIMITED")

@@ -3,6 +3,7 @@ share of the workers (P51).
 """
 
 import ssl
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -272,7 +273,7 @@ def test_for_a_day_after_a_rotation_both_secrets_are_good(hooked: Hooked) -> Non
 def test_p51_a_host_that_is_allowed_no_more_is_not_called(hooked: Hooked) -> None:
     hooked.ping()
     jobs = hooked.world.platform.background.webhook_jobs
-    jobs.allowed = frozenset()
+    jobs.tools = replace(jobs.tools, webhook_hosts=frozenset())
     hooked.world.deliver_webhooks()
     assert (hooked.deliveries()[0]["error"], hooked.receiver.arrived) == ("address-not-public", [])
 

@@ -22,8 +22,6 @@ from signerd.core.states import State
 from tests.support.desk import (
     NETWORK,
     VAULT,
-    claim,
-    make_pin,
     read_rules,
     refused_by,
     review_context,
@@ -54,27 +52,6 @@ def judged(psbt: Psbt, known=NEW_POLICY) -> Verdict:
 
 def signed(psbt: Psbt, known=NEW_POLICY):
     return joined(known, used_by(inspect(psbt, VAULT, network=NETWORK), known))
-
-
-@pytest.mark.parametrize(
-    ("replaced_by", "to", "pinned", "held"),
-    [
-        (None, "shop", False, 0),
-        ("vault-2", "shop", False, 50_000),
-        ("vault-2", "shop", True, 50_000),
-        ("vault-2", NEW.script_pubkey(RECEIVE, 0), False, 50_000),
-        ("vault-2", NEW.script_pubkey(RECEIVE, 99), True, 0),
-        # No wallet looks so far for what it gets.
-        ("vault-2", NEW.script_pubkey(RECEIVE, 5_000), True, 50_000),
-    ],
-)
-def test_s16_what_a_replaced_vault_pays_goes_to_a_pinned_one_or_is_held(replaced_by, to, pinned, held):
-    paid = pay(50_000, to) if isinstance(to, str) else TxOut(sats(50_000), to)
-    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [paid, ChangeTo(sats(49_000), CHANGE, 7)], 0)
-    pins = (make_pin(), *([replace(make_pin(NEW), vault_id="vault-2")] if pinned else []))
-    found = review(snapshot_of(psbt), review_context(claim=claim(replaced_by=replaced_by), pins=pins))
-    (verdict,) = [v for v in found.verdicts if v.name == "replacement-not-pinned"]
-    assert (verdict.acknowledge, verdict.figures.get("total_sats", 0)) == (held > 0, held)
 
 
 def test_coins_within_the_gap_reach_on() -> None:
@@ -241,24 +218,3 @@ def test_where_the_chains_stood_is_within_the_pace(network: Network, height: int
 def test_a_pace_never_runs_backwards() -> None:
     pace = ChainRate(100, NOON, 600)
     assert [pace.highest(NOON + timedelta(hours=h)) for h in (-5, 0, 1)] == [100, 100, 106]
-
-
-IN_TIME = 1 << 22
-
-
-@pytest.mark.parametrize(
-    ("sequence", "age"),
-    [
-        (IN_TIME | 168, None),
-        (1 << 31 | 0xFFFF, None),
-        (52_560, "52,560 blocks"),
-        (IN_TIME | 169, "24.0 hours"),
-        (IN_TIME | 0xFFFF, "65,535 units of 512 s"),
-    ],
-)
-def test_s30_a_coin_that_must_be_older_than_a_day_is_held_as_a_locktime_is(
-    sequence: int, age: str | None
-) -> None:
-    verdict = locked(0, sequence)
-    assert verdict.acknowledge is (age is not None)
-    assert age is None or age in verdict.sentence

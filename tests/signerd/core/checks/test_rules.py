@@ -15,8 +15,7 @@ from multisig.tokens import Function, Payload
 from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.checks.table import LOWERABLE
 from signerd.core.review import review
-from signerd.core.rules.spending import Spent, worst_case
-from signerd.core.rules.values import Action, Condition, Rule, RuleKind, Rules
+from signerd.core.rules.values import Action, Condition, Rule, RuleKind, Rules, Spent, worst_case
 from signerd.core.states import State
 from signerd.core.values import Neighbour, ReviewContext
 from tests.support.desk import VAULT, VAULT_ID, review_context, snapshot_of, spend

@@ -11,13 +11,11 @@ import pytest
 from custody.schemas.proposals import TxType
 from multisig import RECEIVE, ChangeTo, build_psbt, sats
 from multisig.tokens import Function, Payload, encode_payload, payload_parts, token_amount
-from signerd.core.checks.case import Outcome
 from signerd.core.review import ProposalReview, review
 from signerd.core.states import State
-from signerd.core.tokens import ModelScreen, TokenClaim, hidden_parts
+from signerd.core.tokens import ModelScreen, TokenClaim
 from signerd.core.values import Neighbour
 from tests.support.desk import (
-    SCREEN,
     VAULT,
     neighbour,
     open_journal,
@@ -36,28 +34,10 @@ def sentence(found: ProposalReview, name: str) -> str:
     return next(verdict.sentence for verdict in found.verdicts if verdict.name == name)
 
 
-@pytest.mark.parametrize("function", Function)
-def test_an_honest_call_of_every_function_is_allowed(function: Function) -> None:
-    found = review(token_snapshot(call(function)), KNOWING)
-    assert found.allowed
-    assert found.token == GOLD
-    held = {"token-effect"} if function is Function.TRANSFER_OWNERSHIP else set()
-    assert found.to_acknowledge == held
-    assert all(v.outcome is Outcome.ALLOW for v in found.verdicts if v.name not in held)
-
-
 def test_its_amount_is_told_in_whole_tokens_of_the_proven_token() -> None:
     found = review(token_snapshot(call(amount=1_250)), KNOWING)
     assert "Send 12.50 GOLD tokens to bcrt1" in sentence(found, "token-call")
     assert "'Gold of the House'" in sentence(found, "token-known")
-
-
-def test_s12_a_deployment_whose_bytecode_says_something_else_is_refused() -> None:
-    """Though its hash were the right one: the payload and the bytecode must say the same."""
-    for other in (gold(decimals=8), gold(ticker="SAND"), gold(max_supply=GOLD.max_supply + 1)):
-        found = review(token_snapshot(GOLD.deployment), review_context(token=other))
-        assert "token-known" in {verdict.name for verdict in found.refusals}
-        assert found.token is None
 
 
 @pytest.mark.parametrize(
@@ -125,43 +105,19 @@ def test_s6_a_deployment_beside_another(other: Neighbour, replaces: str | None, 
     assert found.to_acknowledge == {"token-effect"} | held
 
 
-def test_s11_a_bump_that_calls_something_else_is_refused() -> None:
-    context = review_context(token=GOLD, neighbours=(signed(token_psbt(call(amount=9), fee=500)),))
-    assert "replacement" in refused_by(token_snapshot(call(), replaces="t-0"), context)
-
-
 def test_s24_another_bytecode_is_another_digest() -> None:
     snapshot = token_snapshot(call())
     first = review(snapshot, KNOWING).digest
     assert review(snapshot, review_context(token=gold(icon="https://a.example"))).digest != first
 
 
-ONE = ModelScreen("Trezor One 1.14.1", 32, 31)
-MODEL_T = ModelScreen("Trezor Model T 2.3.6", 44, 43)
 UNKNOWN = ModelScreen("Jade 1.0.31", None)
-TRANSFER, PAUSE, DEPLOYMENT = call(), call(Function.PAUSE), GOLD.deployment
+TRANSFER, DEPLOYMENT = call(), GOLD.deployment
 
 
 @pytest.mark.parametrize("payload", [*map(call, Function), DEPLOYMENT], ids=lambda p: type(p).__name__)
 def test_the_parts_of_a_payload_are_all_of_it(payload: Payload) -> None:
     assert b"".join(data for _name, data in payload_parts(payload)) == encode_payload(payload)
-
-
-@pytest.mark.parametrize(
-    ("payload", "screen", "hidden"),
-    [
-        (TRANSFER, SCREEN, ()),
-        (TRANSFER, ONE, ("contract", "amount", "recipient")),
-        (TRANSFER, MODEL_T, ("recipient",)),
-        (TRANSFER, UNKNOWN, ("function", "contract", "amount", "recipient")),
-        (TRANSFER, None, ("function", "contract", "amount", "recipient")),
-        (PAUSE, ONE, ("contract",)),
-        (PAUSE, MODEL_T, ()),
-        (DEPLOYMENT, MODEL_T, ("ticker",)),
-    ],
-)
-def test_what_a_screen_hides(payload: Payload, screen: ModelScreen | None, hidden: tuple[str, ...]) -> None:
-    assert hidden_parts(payload, screen) == hidden
 
 
 # --- the device that is asked -------------------------------------------------------------------------------

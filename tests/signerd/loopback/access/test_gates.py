@@ -185,15 +185,6 @@ def test_l3_what_is_said_twice_is_refused(desk):
             desk.admit(asked("GET", "/", *headers))
 
 
-def test_l13_a_token_that_was_revoked_stands_no_longer(desk):
-    admitted = desk.admit(asked("GET", "/", bearer("program")))
-    assert admitted.stands()
-    del desk.tokens.paired["program", None]
-    assert not admitted.stands()
-    with pytest.raises(NotPaired):
-        desk.admit(asked("GET", "/", bearer("program")))
-
-
 # --- the page's session -------------------------------------------------------------------------------------
 
 FROM_OURS = ("sec-fetch-site", "same-origin")

@@ -1,13 +1,25 @@
-"""The guard: what it reads of a request, and what it does to an answer."""
+"""Who gets in at the loopback: the guard, what it reads of a request and does to an answer; and the page's
+sessions, how one is entered, how long it lasts, and what a code is worth.
+"""
 
+import re
 import time
 
 import anyio
 import pytest
 
 from signerd.callers import CallerKind, LoopbackCaller, Right
+from signerd.errors import EntryRefused
+from signerd.loopback.access import sessions as module
 from signerd.loopback.access.gates import AT_ONCE, AppRates, SocketGate
 from signerd.loopback.access.guard import Guard
+from signerd.loopback.access.sessions import (
+    ENTRY_SECONDS,
+    IDLE_SECONDS,
+    MAX_SESSIONS,
+    SESSION_SECONDS,
+    PageSessions,
+)
 from tests.support.served import ScriptedTokens
 
 pytestmark = pytest.mark.anyio
@@ -98,3 +110,92 @@ async def test_l11_of_an_apps_requests_that_wait_for_their_turn_nothing_is_read(
         assert read == [AT_ONCE + 1]
         go.set()
     assert read == [6]
+
+
+class Clock:
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def sessions(clock):
+    return PageSessions(clock)
+
+
+def test_a_code_is_good_once(sessions):
+    code = sessions.entry()
+    token = sessions.enter(code)
+    assert sessions.find(token) is not None
+    with pytest.raises(EntryRefused):
+        sessions.enter(code)
+
+
+def test_l7_a_code_has_fifty_bits_and_no_two_are_alike(sessions):
+    codes = {PageSessions(sessions.clock).entry() for _ in range(200)}
+    assert len(codes) == 200
+    assert all(re.fullmatch(r"[0-9A-HJKMNP-TV-Z]{5}-[0-9A-HJKMNP-TV-Z]{5}", code) for code in codes)
+
+
+def test_a_code_may_be_typed_as_people_type(clock):
+    sessions = PageSessions(clock, lambda count: bytes(range(count)))
+    assert sessions.entry() == "01234-56789"
+    assert sessions.enter("o i2 34--56789")
+
+
+def test_a_code_is_good_for_half_a_minute(sessions, clock):
+    code = sessions.entry()
+    clock.now += ENTRY_SECONDS
+    with pytest.raises(EntryRefused):
+        sessions.enter(code)
+
+
+def test_only_so_many_codes_are_open_at_once(sessions):
+    codes = [sessions.entry() for _ in range(module.MAX_ENTRIES + 1)]
+    with pytest.raises(EntryRefused):
+        sessions.enter(codes[0])
+    assert sessions.enter(codes[1])
+
+
+@pytest.mark.parametrize(
+    ("step", "seconds"), [(IDLE_SECONDS, IDLE_SECONDS), (IDLE_SECONDS - 1, SESSION_SECONDS)]
+)
+def test_a_session_ends_when_idle_and_at_the_end_of_the_day(sessions, clock, step, seconds):
+    token, begun = sessions.enter(sessions.entry()), clock.now
+    while clock.now + step < begun + seconds:
+        clock.now += step
+        assert sessions.find(token) is not None
+    clock.now = begun + seconds
+    assert sessions.find(token) is None
+    assert not sessions.stands(token)
+
+
+def test_to_ask_whether_it_stands_is_no_use_of_it(sessions, clock):
+    token = sessions.enter(sessions.entry())
+    clock.now += IDLE_SECONDS - 1
+    assert sessions.stands(token)
+    clock.now += 1
+    assert not sessions.stands(token)
+
+
+def test_one_session_more_ends_the_one_that_was_used_least_lately(sessions, clock):
+    tokens = []
+    for _ in range(MAX_SESSIONS):
+        tokens.append(sessions.enter(sessions.entry()))
+        clock.now += 1
+    assert sessions.find(tokens[0])
+    assert sessions.enter(sessions.entry())
+    assert [token for token in tokens if not sessions.stands(token)] == [tokens[1]]
+
+
+def test_l10_no_secret_is_kept_or_shown(sessions):
+    code = sessions.entry()
+    token = sessions.enter(code)
+    assert token not in repr(sessions.find(token))
+    assert token not in str(vars(sessions))

@@ -216,6 +216,6 @@ def test_l1_to_l4_l9_l14_what_a_browser_could_send_reaches_no_route(silent, head
 def test_l11_a_body_that_grows_too_long_is_refused_while_it_comes(silent):
     with silent.raw() as http:
         chunks = (b"x" * 0x1000 for _ in range(MAX_BODY_BYTES // 0x1000 + 1))
-        answer = http.post("/v1/proposals/p-1/reject", content=chunks)
+        answer = http.post("/v1/proposals/p-1/decline", content=chunks)
     assert (answer.status_code, answer.headers["content-type"]) == (413, "application/problem+json")
     assert silent.service.calls == []

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import socket
 
 import pytest
@@ -11,7 +12,8 @@ from signerd.loopback import serve
 from signerd.loopback.access.guard import MAX_BODY_BYTES
 from signerd.loopback.answers import ROUTES
 from signerd.loopback.events import MAX_STREAMS_OF_AN_APP
-from tests.support.ported import PATIENCE_SECONDS, Port, exchange, ported
+from signerd.loopback.page.routes import ROWS as PAGE_ROWS
+from tests.support.ported import PATIENCE_SECONDS, Port, exchange, ported, secret_in
 from tests.support.served import make_outer, served_daemon
 
 SITE = "https://wallet.example"
@@ -56,6 +58,24 @@ def test_l1_l2_l3_l4_another_site_gets_a_no_without_a_word_of_cors_whatever_it_a
             assert answer.status == 403, (verb, path)
             assert not [name for name in answer.headers if name.startswith("access-control")]
     assert port.daemon.service.calls == []
+
+
+def test_l16_nothing_of_the_persons_or_of_an_app_is_used_up_by_strangers_at_any_door(tmp_path):
+    """Whatever they send, and whatever the page sends that lost its session."""
+    posts = {(row.method, re.sub("{[^}]*}", "x", row.path)) for row in PAGE_ROWS if row.method != "GET"}
+    posts |= {(method, path) for method, path in every_row() if method != "GET"}
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    with ported(tmp_path / "s", clock=lambda: 0.0, devices=()) as port:
+        port.daemon.service.apps.paired["program", None] = READER
+        code, ours = port.entry(), port.by_the_page()
+        origins = ({"Origin": "null"}, {}, {"Origin": port.origin}, {"Origin": "https://evil.example"})
+        for method, path in sorted(posts):
+            for headers in origins * 2:
+                port.ask(method, path, {**form, **headers}, b"code=AAAAA-AAAAA&digest=00&password=no")
+        assert port.daemon.service.calls == []
+        assert secret_in(port.enter(code))
+        for known in (ours, {"Authorization": "Bearer program"}):
+            assert port.ask("GET", "/v1/devices", known).status == 200
 
 
 def test_a_site_that_was_let_in_reads_its_answers_and_why_it_was_refused(port):

@@ -44,6 +44,24 @@ async def test_s22_each_device_stands_there_with_its_state_in_words_and_what_to_
     )
 
 
+@pytest.mark.parametrize(
+    ("label", "name"), [("Alice's", "Alice's"), ("", "Fake device"), (None, "Fake device")]
+)
+async def test_a_device_has_one_name_the_persons_own_or_else_its_model(daemon, browser, bridge, label, name):
+    bridge.label = label
+    html, _action = await ask(browser, bridge)
+    assert [tag.words for tag in html.all("h2")] == ["Its PIN"]
+    assert daemon.feed.since(0)[-1].text == f"{name} asks for its PIN."
+    bridge.becomes(DeviceState.READY)
+    device = bridge.device.id
+    assert f"Register {name}" in whole(await browser.get(f"/devices/{device}/register")).words
+    assert f"Device {name}" in shown_words(whole(await browser.post(f"/devices/{device}/register/keys")))
+    [card] = whole(await browser.get("/devices")).all("h2")
+    assert card.words == name
+    await browser.post(f"/devices/{device}/identify")
+    assert daemon.feed.since(0)[-1].text.startswith(f"{name} shows itself")
+
+
 async def test_the_matrix_has_nine_places_without_a_digit_on_them(browser, bridge):
     html, _action = await ask(browser, bridge)
     keys = [tag for tag in html.all("button") if "data-place" in tag.attributes]
@@ -93,7 +111,10 @@ async def test_registering_shows_the_keys_and_is_bound_to_them(daemon, browser, 
     assert bridge.messages == []
     done = await browser.post(f"/devices/{device}/register", data={"digest": digest.attributes["value"]})
     assert "Registered" in done.text
-    assert len(bridge.messages) == 1
+    [text] = bridge.messages
+    said = whole(await browser.get("/said/registration?after=0"))
+    assert [tag.words for tag in said.all("code")] == [text], "what the device shows, to be compared"
+    assert "a warning about the path, then an address of your key, then this text" in shown_words(said)
 
 
 async def test_another_devices_keys_are_registered_only_with_a_word(browser, bridge):

@@ -3,7 +3,7 @@
 import pytest
 
 from signerd.errors import NotAllowed
-from tests.signerd.loopback.access.test_sessions import Clock
+from tests.signerd.loopback.access.test_guard import Clock
 from tests.support.ported import ported, secret_in
 
 WINDOW = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from custody.common.pages.flow import MOST_COINS, THINNEST
-from custody.common.text import amount
+from custody.common.text import amount, plain
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import RECEIVE, TxOut, build_psbt, encode_address, sats
 from multisig.bip322 import build_proof
@@ -22,14 +22,16 @@ from signerd.core.addresses import RECOGNISED_ADDRESSES
 from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.core.tokens import PublishedToken
-from signerd.core.values import Pin, VaultClaim
+from signerd.core.values import DeclineClaim, Pin, VaultClaim
 from signerd.daemon import vaults
 from signerd.daemon.views import MAX_OUTPUTS_ON_SCREENS
 from signerd.feed import Feed
+from signerd.loopback.page import rendering
 from signerd.loopback.page.proposals import picture_of, shares, stages_of, status_line
-from signerd.shapes import ChangeView, CoinView, DataView, MoneyView, PaymentView
+from signerd.shapes import ChangeView, CoinView, DataView, MoneyView, PaymentView, ProposalLine
+from signerd.standing import own_words
 from tests.support.bills import bill
-from tests.support.daemons import until_state
+from tests.support.daemons import until, until_state
 from tests.support.desk import NETWORK, VAULT, snapshot_of, spend
 from tests.support.paged import Markup
 from tests.support.tokens import gold, token_snapshot
@@ -81,7 +83,7 @@ async def test_every_figure_of_the_view_is_on_the_page(desk):
     assert f"{view.collected} of {view.required}" in whole
     for check in view.checks:
         assert check.sentence in whole
-    assert "REGTEST: test coins, no real bitcoin" in whole
+    assert page.words.count("REGTEST: these coins are worth nothing") == 1
 
 
 async def test_p93_a_message_is_told_as_what_moves_no_money(desk):
@@ -196,16 +198,24 @@ async def test_l8_what_the_platform_wrote_is_text_and_marked_as_the_platforms(de
 
 async def test_a_part_that_shows_what_is_so_is_not_sent_again_and_one_that_does_not_is(desk):
     page = await desk.page("/proposals/p-1")
-    for name in ("standing", "review", "notes"):
-        path = page.by_id(name).attributes["hx-get"]
+    for shown, name in ((await desk.page("/"), "notes"), (page, "standing"), (page, "review")):
+        path = shown.by_id(name).attributes["hx-get"]
         assert (await desk.browser.get(path)).status_code == 204
     review = page.by_id("review").attributes["hx-get"]
-    await desk.post("/proposals/p-1/reject", reason="no")
+    await desk.post("/proposals/p-1/decline", reason="no")
     again = await desk.browser.get(review)
     assert again.status_code == 200
     assert "It changed since you looked" not in again.text
     other = review.replace("shown=", "shown=0")
     assert "It changed since you looked" in (await desk.browser.get(other)).text
+
+
+def test_a_check_links_the_proposals_that_it_names_and_nothing_else_is_markup():
+    first = "0123456789abcdef" * 2
+    assert rendering.linked(f"You signed {first}, <b>not {first}0. See `signerd show`.") == (
+        f'You signed <a href="/proposals/{first}">01234567…</a>, &lt;b&gt;not {first}0. '
+        "See <code>signerd show</code>."
+    )
 
 
 async def test_s24_each_warning_has_a_box_of_its_own_and_none_is_ticked(desk):
@@ -232,20 +242,6 @@ async def test_s24_each_warning_has_a_box_of_its_own_and_none_is_ticked(desk):
         "/proposals/p-2/approve", digest=view.digest, acknowledged=list(view.to_acknowledge)
     )
     assert accepted.status_code == 200
-
-
-async def test_a_refused_proposal_has_no_way_to_yes_and_says_why_first(desk):
-    desk.platform.proposals["p-2"] = snapshot_of(spend(n_inputs=3), "p-2", amounts=(1,))
-    await until_state(desk.daemon, "p-2", State.REFUSED)
-    page = await desk.page("/proposals/p-2")
-    assert not page.all("form", id="approve")
-    assert page.all("form", id="reject")
-    checks = [
-        tag.words for tag in page.all("section") if tag.attributes.get("aria-labelledby") == "checks-title"
-    ]
-    assert checks[0].index("differs from the one that the proposal records") < checks[0].index("passed")
-    answer = await desk.post("/proposals/p-2/approve", digest=(await desk.daemon.proposal("p-2")).digest)
-    assert answer.status_code == 409
 
 
 async def test_s32_what_rests_on_an_unproven_amount_is_not_known(desk):
@@ -284,12 +280,79 @@ async def test_l9_what_is_no_form_of_ours_is_refused(desk, kind, content):
     assert desk.daemon.journal.record("p-1").state is State.WAITING_PERSON
 
 
-@pytest.mark.parametrize("state", list(State))
-def test_every_state_has_its_stage_or_is_off_the_road(state):
-    found = stages_of(state.value)
+OWN = {"Your decision", "Your device signs", "The platform takes the signature"}
+
+
+@given(
+    state=st.sampled_from(State),
+    signed=st.booleans(),
+    exported=st.booleans(),
+    declined=st.sampled_from([None, "", "not ours"]),
+    proof=st.booleans(),
+)
+def test_no_step_is_done_that_this_machine_did_not_do(state, signed, exported, declined, proof):
+    line = ProposalLine.model_construct(
+        state=state.value,
+        imported_by=None,
+        paid_sats=0,
+        fee_sats=None if proof else 1,
+        signed_here=signed,
+        exported_here=exported,
+        declined=declined,
+    )
+    found = stages_of(line)
     places = [stage.when for stage in found]
     assert places.count("now") == (1 if found and state is not State.CONFIRMED else 0)
     assert places == sorted(places, key=("done", "now", "later").index)
+    if state in (State.BROADCAST, State.CONFIRMED):
+        assert OWN & {stage.words for stage in found} == (OWN if signed else set())
+        said = own_words(line)
+        assert ("not ours" in said, "declined" in said) == (declined == "not ours", declined is not None)
+        assert said == "You signed it." or not signed or declined is not None
+
+
+async def test_a_decline_is_shown_before_another_signers_yes_and_ones_own_whatever_became_of_it(desk):
+    sent = desk.platform.proposals["p-1"]
+    before = await digest_of(desk)
+    bob = DeclineClaim("Bob", f"{HOSTILE}`signerd approve p-1`", "2026-01-02T03:04:05Z")
+    desk.platform.proposals["p-1"] = replace(sent, declines=(bob,))
+    await until(lambda: bool(desk.daemon.journal.record("p-1").snapshot.declines))
+    view = await desk.daemon.proposal("p-1")
+    assert [(one.by, one.reason, one.at) for one in view.declines] == [("Bob", plain(bob.reason), bob.at)]
+    pages = [await desk.page(path) for path in ("/", "/proposals/p-1")]
+    for page in pages:
+        assert page.broken == []
+        assert "By the platform's word, Bob declined it: <script>alert(1)" in page.all("main")[0].words
+    for words in (proposal_text(view), proposals_text([view])):
+        assert "DECLINED, by the platform's word, by Bob on 2026-01-02 03:04:05 UTC: \"<script>" in words
+    # With hers too few are left of two in three.
+    assert "and ends it: by the platform's word others declined" in pages[1].words
+    stale = await desk.post("/proposals/p-1/approve", digest=before)
+    assert (stale.status_code, "It changed since you looked" in stale.text) == (409, True)
+    assert (await desk.post("/proposals/p-1/decline", reason="A fraud")).status_code == 200
+    assert "Declined: A fraud" in (await desk.page("/proposals/p-1")).words
+    # The platform lets it be paid all the same.
+    paid = replace(sent, status=ProposalStatus.CONFIRMED, collected=2, confirmations=1)
+    desk.platform.proposals["p-1"] = replace(paid, txid=sent.txid_expected)
+    await until_state(desk.daemon, "p-1", State.CONFIRMED)
+    for path in ("/?ended=1", "/proposals/p-1"):
+        page = await desk.page(path)
+        assert "You declined it: A fraud" in page.words
+        assert not any(step in page.words for step in OWN)
+    view = await desk.daemon.proposal("p-1")
+    assert (view.declined, view.signed_here) == ("A fraud", False)
+    assert "You declined it: A fraud" in proposal_text(view)
+
+
+async def test_why_somebody_ended_it_is_in_the_platforms_words(desk):
+    sent = desk.platform.proposals["p-1"]
+    desk.platform.proposals["p-1"] = replace(
+        sent, status=ProposalStatus.CANCELLED, why_ended="Paid by `card`"
+    )
+    await until_state(desk.daemon, "p-1", State.WITHDRAWN)
+    words = (await desk.page("/proposals/p-1")).words
+    assert "The platform says: cancelled. Why, by its word: Paid by 'card'" in words
+    assert "You did not sign it here." in words
 
 
 async def test_s13_of_what_was_imported_the_page_says_nothing_of_the_platforms(desk):
@@ -378,6 +441,7 @@ def money(coins, pays, back=(), *, fee=None, data=0):
         fee_sats=left if fee is None else fee,
         fee_rate="1",
         vsize=200,
+        version=2,
         locktime=0,
         replaceable=True,
         coins=tuple(CoinView(txid="cd" * 32, vout=n, amount_sats=sats) for n, sats in enumerate(coins)),

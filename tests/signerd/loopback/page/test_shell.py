@@ -15,6 +15,7 @@ from signerd.core.states import State
 from signerd.loopback.page import rendering
 from signerd.loopback.page.routes import ROWS
 from signerd.shapes import AuditReport
+from tests.support.desk import VAULT_ID
 from tests.support.fake_bridge import FakeBridge
 from tests.support.paged import Markup, paged
 from tests.support.served import Scripted
@@ -140,6 +141,17 @@ async def test_the_history_is_the_chain_page_by_page_the_newest_first(desk):
         if "value" in tag.attributes
     ]
     assert places == list(range(desk.daemon.journal.head()[0], 0, -1))
+
+
+async def test_the_history_names_what_it_is_about_and_a_command_its_folder(desk):
+    facts = {"fingerprint": "73c5da0a", "keys": []}
+    for kind, subject, of in (
+        ("unpinned", VAULT_ID, {}), ("registered", "1" * 32, facts), ("app-revoked", "a-1", {"name": "Books"})
+    ):  # fmt: skip
+        desk.daemon.journal.note(Note(kind, subject, of))
+    page = await desk.page("/history")
+    assert f"signerd --state {desk.daemon.state} open" in (await desk.page("/help")).words
+    assert [tag.words for tag in page.all("b")][1:4] == ["Books", "The device 73c5da0a", "Treasury"]
 
 
 async def test_a_chain_that_is_not_whole_is_said_loudly():

@@ -5,11 +5,15 @@ import base64
 from itertools import product
 
 import pytest
+from markupsafe import escape
 
 from firmware_bridge import DeviceState
+from multisig import wallet_policy
+from signerd.core.addresses import address_on_screen
 from signerd.core.audit import Note
+from tests.support.coordinators import caravan
 from tests.support.daemons import daemon_at, until
-from tests.support.desk import PROFILE_KEY, VAULT, VAULT_ID, own_keys, spend
+from tests.support.desk import NETWORK, PROFILE_KEY, VAULT, VAULT_ID, own_keys, spend
 from tests.support.fake_platform import movement
 from tests.support.paged import Markup, field_of, paged, shown_words, whole
 from tests.support.patience import PATIENCE
@@ -25,6 +29,7 @@ async def daemon(state, platform, bridge):
     """Keys registered, the vault seen, nothing pinned."""
     async with daemon_at(state, platform, bridge) as running:
         running.journal.add_own_keys((*own_keys(), PROFILE_KEY), "key-1", Note("registered", "key-1"))
+        await until(lambda: running.follower.state.workspaces)
         await running.follower.read_vaults(running.follower.state.workspaces[0])
         yield running
 
@@ -41,15 +46,22 @@ async def pin(browser, **given):
 
 async def test_s13_the_person_says_on_the_page_that_it_is_another_address(browser, bridge):
     """A Trezor has no button for it."""
-    assert 'action="/another-address"' in (await browser.get(f"/vaults/{VAULT_ID}/pin")).text
-    assert (await browser.post("/another-address", data={})).status_code == 409, "none is shown"
+    meanwhile = whole(await browser.get(f"/vaults/{VAULT_ID}/pin")).by_id("said").attributes["hx-get"]
+    another = f"/devices/{bridge.device.id}/another-address"
+    assert another not in (await browser.get(meanwhile)).text
+    assert (await browser.post(another, data={})).status_code == 409, "none is shown"
     bridge.gate = asyncio.Event()
     pinning = asyncio.create_task(pin(browser))
     await until(lambda: bridge.shown)
-    assert "Recorded" in (await browser.post("/another-address", data={})).text
+    shown = await browser.get(meanwhile)
+    assert another in shown.text
+    [card] = whole(shown).all("dd")
+    assert "".join(card.words.split()) == address_on_screen(VAULT.address(0, 0), NETWORK)
+    assert "Recorded" in (await browser.post(another, data={})).text
     refused = await asyncio.wait_for(pinning, PATIENCE)
     assert refused.status_code == 409
     assert "you say that the device shows another address" in refused.text
+    assert another not in (await browser.get(meanwhile)).text
     assert "not pinned" in (await browser.get("/vaults")).text
     assert whole(await browser.get(f"/vaults/{VAULT_ID}")).all("a", href=f"/vaults/{VAULT_ID}/pin")
 
@@ -69,10 +81,11 @@ async def test_a_device_without_a_cable_gets_a_file_and_the_person_says_what_it_
 
 @pytest.mark.parametrize("source", ["file", "psbt"])
 async def test_a_vault_from_elsewhere_is_held_against_the_record(browser, source):
-    text = VAULT.descriptor if source == "file" else base64.b64encode(spend().to_bytes()).decode()
+    text = caravan(VAULT) if source == "file" else base64.b64encode(spend().to_bytes()).decode()
     sent = {"source": source, "text": f" {text}\n"}
     html = whole(await browser.post(f"/vaults/{VAULT_ID}/pin/preview", data=sent))
     assert "the platform's record says the same" in shown_words(html)
+    assert ("It was read as Caravan's file." in shown_words(html)) is (source == "file")
     again = {name: field_of(html, name).attributes["value"] for name in ("source", "descriptor")}
     assert again["source"] == source
     assert "Pinned" in (await pin(browser, **again)).text
@@ -82,6 +95,14 @@ async def test_what_has_no_vault_in_it_is_refused(browser):
     for source, text in product(("file", "psbt"), ("", "nonsense", "é" * 10, "A" * 50_000)):
         sent = {"source": source, "text": text}
         assert (await browser.post(f"/vaults/{VAULT_ID}/pin/preview", data=sent)).status_code == 422
+
+
+async def test_the_policy_is_shown_on_demand(browser):
+    await pin(browser)
+    assert whole(await browser.get(f"/vaults/{VAULT_ID}")).all("button", **{"hx-target": "#policy"})
+    text = (await browser.get(f"/vaults/{VAULT_ID}/policy")).text
+    for part in (wallet_policy(VAULT).template, *wallet_policy(VAULT).keys, "None of a Ledger"):
+        assert escape(part) in text
 
 
 async def test_an_alarm_stands_on_every_page_of_the_vault(daemon, browser):
@@ -126,4 +147,4 @@ async def test_movements_are_sought_and_paged_by_links_that_keep_what_was_sought
     assert "block 159" in second.words
     wrong = await browser.get(f"/vaults/{VAULT_ID}/movements?since=May")
     assert wrong.status_code == 422
-    assert "since: " in wrong.text
+    assert "The first day" in wrong.text

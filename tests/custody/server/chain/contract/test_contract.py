@@ -244,6 +244,18 @@ def test_an_estimate_is_a_rate_or_none(rig):
         assert rate is None or (isinstance(rate, FeeRate) and rate.sat_per_kvb > 0)
 
 
+def test_what_pays_the_least_rate_is_taken_and_what_pays_less_is_not(rig):
+    least = rig.backend.least_fee_rate()
+    if least is None:
+        return
+    coin, number = confirmed_coin(rig)
+    away = open_output(rig.fresh())
+    enough = least.fee_for(spend(coin, number, to=away).vsize)
+    assert refusal(rig, spend(coin, number, to=away, fee=enough - 1)) is RefusalCode.FEE_TOO_LOW
+    exact = spend(coin, number, to=away, fee=enough)
+    assert rig.backend.broadcast(exact) == Accepted(exact.txid)
+
+
 def test_without_a_server_every_call_is_unavailable_and_later_works_again(rig):
     coin, number = confirmed_coin(rig)
     ours = [open_output(number)]

@@ -26,6 +26,7 @@ def every_question(backend, payment):
         lambda: backend.transaction("ab" * 32),
         lambda: backend.broadcast(payment),
         lambda: backend.fee_estimate(6),
+        backend.least_fee_rate,
     )
 
 
@@ -190,6 +191,20 @@ def test_a_txid_that_is_not_ours_is_no_success(rig, faults):
     faults.instead["sendrawtransaction"] = lambda *_: "ab" * 32
     with pytest.raises(ChainUnavailable, match="sendrawtransaction"):
         rig.backend.broadcast(spend(coin, number, to=SCRIPT))
+
+
+@pytest.mark.parametrize(
+    ("feerate", "expected"),
+    [
+        (0.000001, FeeRate(100)),
+        (0, FeeRate(0)),
+        *((feerate, ChainUnavailable) for feerate in (-1, "0.1", None, True, float("nan"))),
+    ],
+)
+def test_the_nodes_own_minimum_is_read_exactly_and_nonsense_is_no_answer(rig, faults, feerate, expected):
+    faults.instead["getmempoolinfo"] = lambda *_: {"mempoolminfee": feerate}
+    with pytest.raises(expected) if expected is ChainUnavailable else nullcontext():
+        assert rig.backend.least_fee_rate() == expected
 
 
 @pytest.mark.parametrize(

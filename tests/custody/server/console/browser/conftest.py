@@ -79,6 +79,8 @@ class Window:
         widths, light and dark, and draws it. The next page is opened at the other width: what shifts is seen
         where a page is laid out first.
         """
+        # A heading can be there before the style sheet is.
+        page.wait_for_load_state()
         opened = page.viewport_size
         self.faults += [f"console-{name}: {words}" for words in shifts(page)]
         page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")

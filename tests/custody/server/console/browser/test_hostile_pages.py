@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from custody.server.store.models import AuditEventRow, JobRow, SignInSessionRow, UserRow
-from tests.support.browser import REBOUND
+from tests.support.browser import NARROW, REBOUND
 from tests.support.other_origin import NOTHING, another_site, attempts_of
 
 
@@ -73,9 +73,11 @@ def test_p78_a_name_that_was_bound_to_this_machine_has_no_session_and_no_form(wi
 
 
 def test_p82_the_way_back_after_a_sign_out_shows_nothing(window):
-    page = window.page(f"{window.here}/")
+    page = window.page(f"{window.here}/", viewport=NARROW)
     expect(page.get_by_text("Treasury")).to_be_visible()
     assert page.evaluate("document.cookie") == ""
+    expect(page.get_by_role("link", name="Your account")).not_to_be_visible()
+    page.get_by_text("Menu", exact=True).click()
     page.get_by_role("link", name="Your account").click()
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("status")).to_contain_text("You are signed out.")

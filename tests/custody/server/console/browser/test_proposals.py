@@ -2,6 +2,7 @@
 
 from playwright.sync_api import Route, expect
 
+from custody.server.store.models import ProposalRow
 from tests.custody.server.console.browser.conftest import heading
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.replacing import made
@@ -36,8 +37,13 @@ def test_a_payment_from_its_form_to_its_confirmation(window):
     heading(page, "Invoice 7")
     window.judge(page, "payment-pending")
     psbt_id = page.url.rpartition("/")[2]
+    # Back leads to a form, and sends nothing again.
+    page.go_back()
+    heading(page, "New payment")
+    page.go_forward()
+    heading(page, "Invoice 7")
     desk.approve("alice", psbt_id)
-    expect(page.get_by_text("1 of 2, waits for")).to_be_visible()
+    expect(page.get_by_text("1 of 2", exact=True)).to_be_visible()
     desk.approve("bob", psbt_id)
     desk.settle()
     desk.mine(6)
@@ -53,7 +59,7 @@ def test_the_selected_vault_pays_without_a_further_press(window):
     page = window.page(f"{window.here}/proposals/new?vault={desk.vault['id']}")
     page.get_by_label("To", exact=True).fill(SHOP)
     page.get_by_label("Amount", exact=True).fill("0.001")
-    page.get_by_role("button", name="Choose the coins").click()
+    window.follow(page.get_by_role("button", name="Choose the coins"))
     page.get_by_role("checkbox", name="received at").check()
     page.get_by_label("Pay from").select_option("Savings")
     expect(page.get_by_role("heading", name="Savings")).to_be_visible()
@@ -67,6 +73,29 @@ def test_the_selected_vault_pays_without_a_further_press(window):
     page.get_by_role("button", name="Propose it").click()
     heading(page, "Payment of")
     assert desk.proposal(page.url.rpartition("/")[2])["vault_id"] == desk.vault["id"]
+
+
+def test_small_coins_become_one_by_the_keyboard_and_two_presses_make_one_proposal(window):
+    desk = window.desk
+    desk.deposit(*range(3_000, 10_000, 500))
+    page = window.page(f"{window.here}/vaults/{desk.vault['id']}/coins")
+    page.get_by_role("link", name="Make one coin of the small ones").press("Enter")
+    heading(page, "Small coins of Treasury to one")
+    page.get_by_label("Fee rate").fill("1")
+    page.get_by_label("Fee rate").press("Enter")
+    heading(page, "Make one coin of 14")
+    window.judge(page, "consolidation-review")
+    window.follow(page.get_by_role("button", name="Back"))
+    expect(page.get_by_label("Fee rate")).to_have_value("1")
+    expect(page.get_by_role("heading", name="What it saves now")).to_be_visible()
+    window.judge(page, "consolidation")
+    page.get_by_role("button", name="Look at it").click()
+    page.get_by_role("button", name="Propose it").dblclick()
+    heading(page, "Makes one coin of the 14 smallest")
+    page.go_back()
+    heading(page, "Small coins of Treasury to one")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert len(desk.rows(ProposalRow)) == 1
 
 
 def test_the_list_follows_and_a_signer_is_told_where_to_decide(window):

@@ -1,0 +1,36 @@
+"""How a proposal stands, in words: its state, and the person's own part in it."""
+
+from typing import TYPE_CHECKING
+
+from signerd.core.states import State, state_words
+
+if TYPE_CHECKING:
+    from signerd.shapes import ProposalLine
+
+# What the others' signatures, or the platform's word, lead to.
+_BY_OTHERS = frozenset({"broadcast", "confirmed", "expired", "superseded", "withdrawn"})
+_ENDED_THERE = frozenset({"REJECTED", "CANCELLED", "INVALIDATED", "FAILED"})
+
+
+def is_proof(line: "ProposalLine") -> bool:
+    """Whether it is proven to be a message (BIP-322), which moves no money and pays no fee."""
+    return line.paid_sats is not None and line.fee_sats is None
+
+
+def line_words(line: "ProposalLine") -> str:
+    """Of its state; of what the platform ended, its word as the console has it."""
+    if line.state == State.WITHDRAWN and line.platform_status in _ENDED_THERE:
+        return line.platform_status.lower()
+    return "proven" if line.state == State.CONFIRMED and is_proof(line) else state_words(line.state)
+
+
+def own_words(line: "ProposalLine") -> str:
+    """The person's own part in what went on, or ended; empty where the state says it."""
+    if line.imported_by is not None or line.state not in _BY_OTHERS:
+        return ""
+    if line.declined is not None:
+        did = "signed it, and declined it" if line.signed_here else "declined it"
+        return f"You {did}: {line.declined}" if line.declined else f"You {did}."
+    if line.exported_here and not line.signed_here:
+        return "You exported it, and imported no signature."
+    return "You signed it." if line.signed_here else "You did not sign it here."
