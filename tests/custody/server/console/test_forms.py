@@ -6,7 +6,7 @@ Vaults, proposals and tokens have stories of their own.
 import re
 
 from custody.server.console.application import ROWS
-from custody.server.store.models import RoleRow, ServiceAccountRow, WebhookRow
+from custody.server.store.models import AddressBookEntryRow, RoleRow, ServiceAccountRow, WebhookRow
 from tests.support.console import forms_of
 from tests.support.custody import SHOP
 
@@ -61,20 +61,22 @@ FORMS = (
      "WEBHOOK_UPDATED"),
     ("webhooks/{hook}/delete", "webhooks/{hook}", {}, ("Webhook", HOOK), "WEBHOOK_DELETED"),
     ("addresses", "", {"name": "Shop", "address": f" {SHOP} "}, ("Address", SHOP), "ADDRESS_ADDED"),
-    ("addresses/1/name", "addresses/1", {"name": "The shop"}, ("Name", "The shop"), "ADDRESS_RENAMED"),
-    ("addresses/1/remove", "addresses/1", {}, ("Entry of the address book", f"The shop, {SHOP}"),
-     "ADDRESS_REMOVED"),
+    ("addresses/{entry}/name", "addresses/{entry}", {"name": "The shop"}, ("Name", "The shop"),
+     "ADDRESS_RENAMED"),
+    ("addresses/{entry}/remove", "addresses/{entry}", {},
+     ("Entry of the address book", f"The shop, {SHOP}"), "ADDRESS_REMOVED"),
 )  # fmt: skip
+NUMBERED = {"role": RoleRow, "program": ServiceAccountRow, "hook": WebhookRow, "entry": AddressBookEntryRow}
 # `test_members`, `test_addresses`, `test_programs`.
 ELSEWHERE = {"members/add", "workspace/new", "addresses/import", "webhooks/{}/redeliver"}
 
 
 def test_the_table_has_every_form():
-    paths = [re.sub(r"{\w+(:int)?}|\b1\b", "{}", row.path) for row in ROWS if row.method == "POST"]
+    paths = [re.sub(r"{\w+(:int)?}", "{}", row.path) for row in ROWS if row.method == "POST"]
     own = {path.removeprefix("/w/{}/") for path in paths if path.startswith("/w/{}/")}
     areas = ("workspace", "members", "roles", "programs", "webhooks", "addresses")
-    told = {re.sub(r"{\w+}|\b1\b", "{}", form) for form, *_ in FORMS}
-    assert {path for path in own if path.startswith(areas)} == told | ELSEWHERE
+    listed = {re.sub(r"{\w+}", "{}", form) for form, *_ in FORMS}
+    assert {path for path in own if path.startswith(areas)} == listed | ELSEWHERE
 
 
 def test_each_form_is_shown_back_and_then_done(desk, browse):
@@ -85,7 +87,8 @@ def test_each_form_is_shown_back_and_then_done(desk, browse):
 
     for form, page, typed, fact, action in FORMS:
         ids = {"carol": desk.user_ids["carol"]}
-        for name, model in (("role", RoleRow), ("program", ServiceAccountRow), ("hook", WebhookRow)):
+        # A review tries its form and takes it back: in PostgreSQL the number of a row is gone with it.
+        for name, model in NUMBERED.items():
             ids[name] = max((row.id for row in desk.rows(model)), default="")
         path, before = f"{here}/{form.format(**ids)}", recorded()
         person.open(f"{here}/{(page or form).format(**ids)}")
