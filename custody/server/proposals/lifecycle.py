@@ -148,12 +148,13 @@ def newer_than(db: Session, proposal: ProposalRow) -> list[ProposalRow]:
 
 def taken_back_by(db: Session, proposal: ProposalRow) -> ProposalRow | None:
     """A newer version that returns its coins to the vault, where this one pays a recipient."""
-    if not _pays(proposal):
+    if not pays(proposal):
         return None
-    return next((newer for newer in newer_than(db, proposal) if not _pays(newer)), None)
+    return next((newer for newer in newer_than(db, proposal) if not pays(newer)), None)
 
 
-def _pays(proposal: ProposalRow) -> bool:
+def pays(proposal: ProposalRow) -> bool:
+    """Else it returns everything to its vault."""
     return bool(proposal.recipients) or proposal.op_return_hex is not None
 
 

@@ -16,7 +16,7 @@ from tests.support.custody import CAFE, SHOP, Desk, ok, refused
 from tests.support.examples import examples
 from tests.support.history import listed_coins
 from tests.support.prepared import Story
-from tests.support.replacing import bump, finished, made
+from tests.support.replacing import bump, finished, made, take_back
 
 
 @pytest.fixture
@@ -128,6 +128,27 @@ def test_change_that_is_set_aside_stays_so_in_whatever_version_is_on_the_chain(d
         assert held()["txid"] == known.txid
     ok(desk.of_vault("release-coin", coin=f"{held()['txid']}:{held()['vout']}"))
     desk.reorganise(3, 4, [original])
+    desk.settle()
+    assert (listed_coins(desk, state="set-aside"), desk.rows(CoinAsideRow)) == ([], [])
+
+
+@pytest.mark.parametrize("is_spent", [True, False])
+def test_what_is_set_aside_stays_so_where_its_payment_is_taken_back(desk: Desk, is_spent: bool) -> None:
+    """Coins that the payment spends; and what it pays to another address of the vault than the one to which
+    everything returns. Once released, it stays released.
+    """
+    to = SHOP if is_spent else desk.vault["receive_address"]
+    paid = made(desk.propose(450_000, recipients=[to], fee_rate="2"))
+    coins = desk.coins(paid) if is_spent else [f"{finished(desk, paid)}:0", f"{finished(desk, paid)}:1"]
+    for number, coin in enumerate(coins):
+        day = {"until": format_time(desk.world.clock() + timedelta(days=1))} if number else {}
+        ok(desk.of_vault("set-coin-aside", coin=f"{coin}", reason="for the auditor", **day))
+    back = finished(desk, made(take_back(desk, paid, fee_rate="40")))
+    (held,) = listed_coins(desk, state="set-aside")
+    assert (held["txid"], held["set_aside"]["until"]) == (back, None)
+    desk.mine()
+    ok(desk.of_vault("release-coin", coin=f"{back}:0"))
+    desk.reorganise(1, 2, [desk.chain.transaction(back).transaction])
     desk.settle()
     assert (listed_coins(desk, state="set-aside"), desk.rows(CoinAsideRow)) == ([], [])
 
