@@ -6,8 +6,8 @@ from signerd.core.values import Pin, Record
 
 
 def on_decline(record: Record, pin: Pin | None) -> str:
-    """``pin``: of its vault. The platform ends a proposal once too few are left to sign it; the chain takes
-    it with enough signatures, whoever declined.
+    """``pin``: of its vault. The platform ends a proposal once too few are left who can sign it, which this
+    machine knows no more of than how many there are; the chain takes it with enough signatures.
     """
     snapshot = record.snapshot
     needed, others = (0, 0) if pin is None else (pin.vault.threshold, len(pin.vault.cosigners) - 1)
@@ -26,6 +26,6 @@ def on_decline(record: Record, pin: Pin | None) -> str:
     elif (left := others - max(0, said_no)) < needed:
         does = ", and ends it: by the platform's word others declined, and too few are left to sign."
     else:
-        who = count(left, "other signer is", "other signers are")
-        does = f", and need not stop it: {who} enough. To stop it, have it cancelled, or freeze the vault."
+        who = f"{count(left, 'other signer is', 'other signers are')} enough, if they can sign"
+        does = f", and need not stop it: {who}. To stop it, have it cancelled, or freeze the vault."
     return f"A decline cannot be taken back{does}"

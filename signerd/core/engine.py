@@ -24,13 +24,12 @@ from multisig import (
 )
 from signerd.core import events, following
 from signerd.core.audit import Note
-from signerd.core.events import Level, News, Notify, ReadKeys, Step, request_key, then_step
+from signerd.core.events import Level, News, Notify, ReadKeys, Step, then_step
 from signerd.core.following import ANEW, COMPLETED, OVER, ended, own_signature, recalled, reconsidered
-from signerd.core.places import NEW_POLICY, policy_code, used_by
 from signerd.core.review import ProposalReview, review
 from signerd.core.signing import SigningPolicy, signing_of
 from signerd.core.states import NOT_TAKEN, TABLE, UNDECIDED, ProposalMove, State, advance
-from signerd.core.values import Approval, Decline, Record, ReviewContext, SignedPsbt, psbt_of
+from signerd.core.values import Approval, Decline, Record, ReviewContext, psbt_of
 from signerd.errors import AnswerRefused, IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 
 
@@ -191,20 +190,11 @@ def device_returned(record: Record, event: events.DeviceReturned, context: Revie
 def _signed(
     verified: Record, signed: Psbt, signing: SigningPolicy, context: ReviewContext, by: str = ""
 ) -> Step:
-    psbt_id, raw = verified.psbt_id, signed.to_bytes()
-    signature = SignedPsbt(raw, request_key("submit", psbt_id, raw))
-    stored = replace(verified, signature=signature, reason="")
-    code = policy_code(signing.policy)
     inspection = inspect(signed, signing.policy, network=context.network)
-    facts = {
-        "idempotency_key": signature.idempotency_key,
-        "psbt_sha256": hashlib.sha256(raw).hexdigest(),
-        # S29: the addresses that are now known to be used.
-        "places": used_by(inspection, context.places.get(code, NEW_POLICY)),
-        "policy": code,
-        **_who(by),
-    }
-    step = Step(stored, notes=(Note("signed", psbt_id, facts),))
+    signature, note = following.signed_as(
+        verified.psbt_id, signed.to_bytes(), signing, inspection, context, **_who(by)
+    )
+    step = Step(replace(verified, signature=signature, reason=""), notes=(note,))
     return then_step(step, lambda r: ready_for_importer(r) or ended(r))
 
 

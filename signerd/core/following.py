@@ -308,7 +308,7 @@ def recalled(record: Record, _event: events.Recalled, context: ReviewContext) ->
     if own is None or record.signature is not None or record.state is State.SIGNING:
         return Step(record)
     psbt_id, psbt = record.psbt_id, record.snapshot.psbt
-    signature = SignedPsbt(psbt, request_key("submit", psbt_id, psbt))
+    signature, signed = signed_as(psbt_id, psbt, own.signing, own.inspection, context)
     lacks = own.missing and record.snapshot.status is ProposalStatus.PENDING
     state = TABLE.get(
         (record.state, ProposalMove.RECALL_PART if lacks else ProposalMove.RECALL), record.state
@@ -320,19 +320,29 @@ def recalled(record: Record, _event: events.Recalled, context: ReviewContext) ->
             f" It shows none for inputs {inputs}, which are not signed here any more: have it proposed anew."
         )
     known = replace(record, state=state, signature=signature, approval=None, reason=reason)
-    code = policy_code(own.signing.policy)
-    places = used_by(own.inspection, context.places.get(code, NEW_POLICY))
     # As in the note of an approval; a forward's payment to the vault does not count.
     paid = () if record.snapshot.kind is TxType.FORWARD else own.inspection.payments
     payments = [[one.script_pubkey.hex(), int(one.amount)] for one in paid]
-    signed = {
+    recall = Note("recalled", psbt_id, {"from": record.state.value, "payments": payments})
+    step = Step(known, (Notify(psbt_id, Level.ATTENTION, reason),), (recall, signed))
+    return then_step(step, ended)
+
+
+def signed_as(
+    psbt_id: str,
+    psbt: bytes,
+    signing: SigningPolicy,
+    inspection: Inspection,
+    context: ReviewContext,
+    **by: str,
+) -> tuple[SignedPsbt, Note]:
+    """A signature to store, and its note, with the addresses that are now known to be used (S29)."""
+    signature, code = SignedPsbt(psbt, request_key("submit", psbt_id, psbt)), policy_code(signing.policy)
+    facts = {
         "idempotency_key": signature.idempotency_key,
-        "places": places,
-        "policy": code,
         "psbt_sha256": hashlib.sha256(psbt).hexdigest(),
+        "places": used_by(inspection, context.places.get(code, NEW_POLICY)),
+        "policy": code,
+        **by,
     }
-    notes = (
-        Note("recalled", psbt_id, {"from": record.state.value, "payments": payments}),
-        Note("signed", psbt_id, signed),
-    )
-    return then_step(Step(known, (Notify(psbt_id, Level.ATTENTION, reason),), notes), ended)
+    return signature, Note("signed", psbt_id, facts)

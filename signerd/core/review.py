@@ -80,7 +80,7 @@ def review(snapshot: Snapshot, context: ReviewContext) -> ProposalReview:
         inspection = inspect_proof(psbt, signing.policy, network=context.network)
     else:
         inspection = inspect(psbt, signing.policy, network=context.network, limits=HARD_LIMITS)
-    inspected = InspectedCase(snapshot, psbt, context, context.pin, inspection, signing)
+    inspected = InspectedCase(snapshot, psbt, context, inspection, signing.policy)
     verdicts += (*run(Stage.INSPECTION, inspected), *_findings(inspection))
     verdicts += (*run(Stage.AFTER, inspected), *judge(inspected))
     if inspection.proof is not None and not inspection.ok:

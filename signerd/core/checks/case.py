@@ -8,8 +8,7 @@ from functools import cached_property
 from custody.schemas.proposals import TxType
 from multisig import Inspection, Payment, Policy, Psbt, Sats
 from signerd.core.families import FamilyFigures, figures_of, read_figures
-from signerd.core.signing import SigningPolicy
-from signerd.core.values import Neighbour, Pin, ReviewContext, Snapshot, Unfollowed
+from signerd.core.values import Neighbour, ReviewContext, Snapshot, Unfollowed
 
 Figure = str | int
 
@@ -72,15 +71,10 @@ class Case:
 
 @dataclass(frozen=True)
 class InspectedCase(Case):
-    """With the pinned vault and the inspection of the PSBT.
+    """With the inspection of the PSBT, by ``policy``: whose coins it spends."""
 
-    ``signing``: None for a payment from the pinned vault; the profile for a forward. ``pin``: None where an
-    imported PSBT spends from the profile.
-    """
-
-    pin: Pin | None
     inspection: Inspection
-    signing: SigningPolicy | None = field(default=None)
+    policy: Policy
 
     @property
     def is_forward(self) -> bool:
@@ -88,17 +82,10 @@ class InspectedCase(Case):
         return self.snapshot.kind is TxType.FORWARD
 
     @property
-    def policy(self) -> Policy:
-        """The policy of the coins."""
-        if self.signing is not None:
-            return self.signing.policy
-        assert self.pin is not None, "coins that are not of a profile are of a pinned vault"
-        return self.pin.vault
-
-    @property
     def quorum(self) -> str | None:
         """The vault's verification code; None where it spends from the profile only."""
-        return None if self.pin is None else self.pin.vault.verification_code
+        pin = self.context.pin
+        return None if pin is None else pin.vault.verification_code
 
     @property
     def fee(self) -> Sats | None:

@@ -256,9 +256,10 @@ def into_vault(case: InspectedCase) -> Verdict:
             f"A forward pays the vault and nobody else; this one has {len(payments)} payments.",
             payments=len(payments),
         )
-    assert case.pin is not None, "a forward whose vault is not pinned is not inspected"
+    pin = case.context.pin
+    assert pin is not None, "a forward whose vault is not pinned is not inspected"
     (paid,) = payments
-    index = receive_index(case.pin.vault, paid.script_pubkey)
+    index = receive_index(pin.vault, paid.script_pubkey)
     if index is None:
         to = paid.address or f"script {paid.script_pubkey.hex()}"
         return refuse(f"It pays {to}, which is no receive address of the pinned vault.")
