@@ -1,16 +1,10 @@
 """Wiring: makes a running daemon from a state folder and a configuration."""
 
-import asyncio
 import contextlib
-import os
-import random
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import httpx
 import platformdirs
 
 from custody.common.private_files import folder_fault
@@ -18,39 +12,15 @@ from custody.common.session_store import SECRETS_FILE, Passphrase, SecretStore, 
 from firmware_bridge import Bridge, Deadlines, Endpoint, RegistrationFile, UnreadableRegistrations
 from firmware_bridge.presence.holders import Turn, no_turns, turns_in
 from signerd.account.config import Config, rules_of
-from signerd.account.follower import Follower
-from signerd.account.platform import PlatformClient
-from signerd.account.registration import KeyWatch
 from signerd.account.secrets import CREDENTIAL, file_store, keyring_store
 from signerd.account.session import Account
-from signerd.apps.paired import PairedApps
-from signerd.core.values import Record
-from signerd.daemon.devices import Devices
-from signerd.daemon.imported import ImportedPsbts
-from signerd.daemon.runner import Runner
 from signerd.daemon.service import Daemon
-from signerd.daemon.unlocking import Prompts, Unlocking
 from signerd.errors import RegistrationsUnreadable
-from signerd.feed import Feed, Troubles
 from signerd.journal import Journal
-from signerd.runtime import FaultPoint, no_fault
+from signerd.runtime import USUAL, DaemonDependencies
 
 REGISTRATIONS_FILE = "registrations.json"
 """The registrations of vaults that Ledgers returned."""
-
-
-@dataclass(frozen=True)
-class DaemonDependencies:
-    """Dependencies that are passed in: clocks, randomness, transports, devices, fault points."""
-
-    transport: httpx.AsyncBaseTransport | None = None
-    bridge: Bridge | None = None
-    fault: FaultPoint = no_fault
-    now: Callable[[], float] = time.time
-    clock: Callable[[], float] = time.monotonic
-    jitter: Callable[[], float] = random.random
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    entropy: Callable[[int], bytes] = os.urandom
 
 
 def secret_store(config: Config, state: Path, ask: Passphrase) -> SecretStore:
@@ -66,11 +36,7 @@ def secret_store(config: Config, state: Path, ask: Passphrase) -> SecretStore:
     return file_store(state / SECRETS_FILE, lambda: handed, mode=mode)
 
 
-def make_account(config: Config, store: SecretStore, outside: DaemonDependencies) -> Account:
-    return Account(config, store, transport=outside.transport, now=outside.now, sleep=outside.sleep)
-
-
-def open_journal(config: Config, state: Path, outside: DaemonDependencies) -> Journal:
+def open_journal(config: Config, state: Path, outside: DaemonDependencies = USUAL) -> Journal:
     """The journal of a held folder. Raises leaves of JournalError."""
     return Journal(
         state,
@@ -88,7 +54,7 @@ async def open_daemon(
     config: Config,
     state: Path,
     store: SecretStore,
-    outside: DaemonDependencies | None = None,
+    outside: DaemonDependencies = USUAL,
     config_file: Path | None = None,
 ) -> AsyncIterator[Daemon]:
     """A daemon on a locked state folder, with its session restored; its tasks run while the body runs.
@@ -98,19 +64,17 @@ async def open_daemon(
     Raises leaves of JournalError and SecretsError; RulesInvalid: a daemon does not start without the rules
     that the person wrote.
     """
-    outside = outside or DaemonDependencies()
     written = rules_of(config, state)
     async with contextlib.AsyncExitStack() as stack:
         journal = stack.enter_context(open_journal(config, state, outside))
         journal.rules = written.resolved(journal.pinned_codes())
-        account = make_account(config, store, outside)
+        account = Account(config, store, outside)
         stack.push_async_callback(account.close)
         await account.restore()
         bridge = outside.bridge
         if bridge is None:
             bridge = await stack.enter_async_context(_bridge(config, state))
-        daemon = _wire(config, state, journal, account, bridge, outside)
-        daemon.config_file = config_file
+        daemon = Daemon(state, config, journal, account, bridge, outside, config_file)
         yield await stack.enter_async_context(daemon.running())
 
 
@@ -139,74 +103,3 @@ def _turn(state: Path) -> Turn:
     except OSError:
         return no_turns
     return no_turns if fault is not None else turns_in(folder, f"the signerd of {state}")
-
-
-def _wire(
-    config: Config,
-    state: Path,
-    journal: Journal,
-    account: Account,
-    bridge: Bridge,
-    outside: DaemonDependencies,
-) -> Daemon:
-    platform = PlatformClient(account.client, fault=outside.fault)
-    devices, feed, keys_due = Devices(bridge, outside.fault), Feed(int(outside.now() * 1000)), asyncio.Event()
-    troubles = Troubles(feed)
-    runner = Runner(
-        journal,
-        devices,
-        platform,
-        feed,
-        troubles,
-        signed_in=account.signed_in,
-        keys_due=keys_due,
-        jitter=outside.jitter,
-        sleep=outside.sleep,
-    )
-    follower = Follower(
-        journal,
-        platform,
-        runner,
-        account.signed_in,
-        outside.jitter,
-        outside.clock,
-        troubles,
-        only=frozenset(config.platform.workspaces),
-        long_poll_seconds=config.platform.long_poll_seconds,
-        sleep=outside.sleep,
-    )
-    runner.check_before_sending = follower.look
-    keys = KeyWatch(
-        journal,
-        platform,
-        runner,
-        account.signed_in,
-        keys_due,
-        outside.jitter,
-        troubles,
-        outside.sleep,
-    )
-    imported = ImportedPsbts(journal, runner, outside.clock, outside.entropy, outside.sleep, config.labels)
-
-    def stored(before: Record | None, after: Record) -> None:
-        imported.reviews.settle(after)
-        runner.tell(before, after)
-
-    journal.stored = stored
-    return Daemon(
-        state,
-        config,
-        journal,
-        account,
-        platform,
-        devices,
-        feed,
-        troubles,
-        runner,
-        follower,
-        keys,
-        Unlocking(devices, feed, outside.clock, outside.entropy),
-        Prompts(outside.clock),
-        PairedApps(journal, feed, outside.clock, outside.entropy),
-        imported,
-    )

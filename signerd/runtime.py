@@ -1,14 +1,42 @@
-"""Fault points of the daemon's process, for tests.
+"""What the daemon is given from outside: clocks, randomness, devices; and its fault points, for tests.
 
 A fault point's name is ``<where>:<before|after>:<what>``, for instance ``journal:after:Approved``,
 ``platform:before:sign_psbt`` or ``device:after:sign``. In production the hook does nothing. The crash tests
 pass one that kills the process at the n-th point.
 """
 
-from collections.abc import Callable
+import asyncio
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import httpx
+
+    from firmware_bridge import Bridge
 
 FaultPoint = Callable[[str], None]
 
 
 def no_fault(_point: str) -> None:
     """Do nothing."""
+
+
+@dataclass(frozen=True)
+class DaemonDependencies:
+    """``now``: Unix seconds; ``clock``: monotonic ones; ``jitter``: 0 to 1; ``entropy``: random bytes."""
+
+    transport: "httpx.AsyncBaseTransport | None" = None
+    bridge: "Bridge | None" = None
+    fault: FaultPoint = no_fault
+    now: Callable[[], float] = time.time
+    clock: Callable[[], float] = time.monotonic
+    jitter: Callable[[], float] = random.random
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    entropy: Callable[[int], bytes] = os.urandom
+
+
+USUAL = DaemonDependencies()

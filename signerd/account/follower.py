@@ -27,10 +27,9 @@ from signerd.errors import (
     SignedOut,
     SignerdError,
 )
-from signerd.feed import SingleFlight, Sleep, Troubles, in_turn, unforeseen
+from signerd.feed import SingleFlight, Troubles, in_turn, unforeseen
 from signerd.journal import Journal
-
-Clock = Callable[[], float]
+from signerd.runtime import DaemonDependencies
 
 # The least time between two rounds, for a platform without long poll, which answers at once.
 SHORTEST_ROUND_SECONDS = 2.0
@@ -74,12 +73,10 @@ class Follower:
     platform: PlatformClient
     sink: Sink
     signed_in: asyncio.Event
-    jitter: Callable[[], float]
-    clock: Clock
     troubles: Troubles
-    only: frozenset[int] = frozenset()
+    outside: DaemonDependencies
     long_poll_seconds: int = 50
-    sleep: Sleep = asyncio.sleep
+    only: frozenset[int] = frozenset()
     state: PlatformState = field(default_factory=PlatformState)
     _alarmed: set[str] = field(default_factory=set)
     # By workspace.
@@ -102,13 +99,13 @@ class Follower:
                 for workspace in self.state.workspaces:
                     if workspace not in tasks:
                         tasks[workspace] = group.create_task(self._follow(workspace))
-                await self.sleep(LEARN_EVERY_SECONDS)
+                await self.outside.sleep(LEARN_EVERY_SECONDS)
 
     async def patiently(self, call: Callable[[], Awaitable[None]]) -> None:
         """Repeat `call` until it succeeds. Waits for a sign-in, and with back-off for a platform that does
         not answer.
         """
-        pause = Backoff(self.jitter)
+        pause = Backoff(self.outside.jitter)
         while True:
             await self.signed_in.wait()
             try:
@@ -127,7 +124,7 @@ class Follower:
             else:
                 self.state.reachable, self.state.trouble = True, None
                 return
-            await self.sleep(pause.next())
+            await self.outside.sleep(pause.next())
 
     def _trouble(self, sentence: str) -> None:
         self.state.reachable, self.state.trouble = False, sentence
@@ -145,20 +142,20 @@ class Follower:
     # --- one workspace --------------------------------------------------------------------------------------
 
     async def _follow(self, workspace: PlatformWorkspace) -> None:
-        following = _Following(workspace, Backoff(self.jitter, longest=LEFT_OUT_SECONDS))
+        following = _Following(workspace, Backoff(self.outside.jitter, longest=LEFT_OUT_SECONDS))
         try:
             while True:
-                began = self.clock()
+                began = self.outside.clock()
                 await self.patiently(partial(self._round, following))
-                rest = SHORTEST_ROUND_SECONDS - (self.clock() - began)
+                rest = SHORTEST_ROUND_SECONDS - (self.outside.clock() - began)
                 if rest > 0:
-                    await self.sleep(rest)
+                    await self.outside.sleep(rest)
         finally:
             for group in (LISTED, KNOWN, VAULTS, TOKENS, OTHERS):
                 self.troubles.report(f"{group} {workspace.id}", {})
 
     async def _round(self, following: "_Following") -> None:
-        workspace, now = following.workspace, self.clock()
+        workspace, now = following.workspace, self.outside.clock()
         longest = FOLLOWING_ROUND_SECONDS if following.one_by_one else self.long_poll_seconds
         wait = min(self.long_poll_seconds, longest)
         # Also if it would become due during this round.
@@ -247,7 +244,7 @@ class Follower:
         left_out = (*listed.unreadable, *filter(None, failed))
         self._tell(LISTED, workspace, left_out)
         if left_out or unproven:
-            following.again_at = self.clock() + following.pause.next()
+            following.again_at = self.outside.clock() + following.pause.next()
         else:
             following.again_at = None
             following.pause.reset()

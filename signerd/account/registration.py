@@ -13,7 +13,6 @@ import base64
 import contextlib
 import hashlib
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -54,8 +53,9 @@ from signerd.errors import (
     SignedOut,
     SignerdError,
 )
-from signerd.feed import Sleep, Troubles, unforeseen
+from signerd.feed import Troubles, unforeseen
 from signerd.journal import Journal
+from signerd.runtime import DaemonDependencies
 
 # The path of the challenge's signature, below the registered key: Trezor refuses the account path itself.
 PROOF_BELOW = "0/0"
@@ -222,15 +222,14 @@ class KeyWatch:
     sink: Sink
     signed_in: asyncio.Event
     due: asyncio.Event
-    jitter: Callable[[], float]
     troubles: Troubles
-    sleep: Sleep = asyncio.sleep
+    outside: DaemonDependencies
     every: float = KEYS_EVERY_SECONDS
     reads: int = field(default=0, init=False)
     _listed: tuple[Key, ...] = field(default=(), init=False)
 
     async def run(self) -> None:
-        pause = Backoff(self.jitter)
+        pause = Backoff(self.outside.jitter)
         while True:
             await self.signed_in.wait()
             self.due.clear()
@@ -252,7 +251,7 @@ class KeyWatch:
                     async with asyncio.timeout(self.every):
                         await self.due.wait()
                 continue
-            await self.sleep(pause.next())
+            await self.outside.sleep(pause.next())
 
     async def read_now(self) -> None:
         """Raises leaves of PlatformError, SignedOut."""

@@ -8,7 +8,6 @@ valid: the platform accepts it until its successor is first used.
 import asyncio
 import contextlib
 import json
-import time
 from collections.abc import Awaitable, Callable
 
 import httpx
@@ -22,7 +21,7 @@ from custody.schemas.auth import LoginRequest, LoginResponse, OtpValidateRequest
 from custody.schemas.errors import fault_sentence
 from signerd.account.config import Config
 from signerd.errors import PlatformAnswersWrongly, PlatformUnreachable, SecretsError, SignInFailed
-from signerd.feed import Sleep
+from signerd.runtime import USUAL, DaemonDependencies
 
 SAVE_AGAIN_SECONDS = 30.0
 
@@ -33,15 +32,7 @@ class Account:
     ``keep`` must run as a task while the account is used: it stores renewed sessions.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        store: SecretStore,
-        *,
-        transport: httpx.AsyncBaseTransport | None = None,
-        now: Callable[[], float] = time.time,
-        sleep: Sleep = asyncio.sleep,
-    ) -> None:
+    def __init__(self, config: Config, store: SecretStore, outside: DaemonDependencies = USUAL) -> None:
         self._url = config.platform.url
         self._store = store
         self._email = ""
@@ -49,16 +40,16 @@ class Account:
         self._otp: tuple[str, str] | None = None
         self._unsaved = asyncio.Event()
         self._saving = asyncio.Lock()
-        self._sleep = sleep
+        self._sleep = outside.sleep
         self.trouble: str | None = None
         self.signed_in = asyncio.Event()
         self.client = AsyncClient(
             self._url,
             on_session=self._changed,
-            transport=transport,
+            transport=outside.transport,
             ca_file=config.platform.ca_file,
-            now=now,
-            sleep=sleep,
+            now=outside.now,
+            sleep=outside.sleep,
         )
 
     @property

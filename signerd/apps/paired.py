@@ -14,8 +14,6 @@ from custody.common.text import name_key
 from signerd.apps.names import PREFIX, clean_name, exact_origin, token_hash, warning_of
 from signerd.apps.requests import (
     LIFE_SECONDS,
-    Clock,
-    Entropy,
     PairingRequest,
     PairingStage,
     Requests,
@@ -27,6 +25,7 @@ from signerd.errors import InvalidRequest, NameTaken, NotAllowed, NotPaired, Unk
 from signerd.feed import Feed
 from signerd.journal import Journal
 from signerd.journal.apps import App, facts_of
+from signerd.runtime import DaemonDependencies
 from signerd.shapes.account import AppView, Collected, Me, OpenPairing, OriginView, Pairing
 from signerd.shapes.limits import DAYS, LET_IN_MINUTES
 
@@ -52,15 +51,13 @@ LOOK_AGAIN_SECONDS = 60.0
 
 
 class PairedApps:
-    """Not thread-safe: used by one event loop. ``clock``: monotonic seconds. ``entropy(n)``: n random
-    bytes.
-    """
+    """Not thread-safe: used by one event loop."""
 
-    def __init__(self, journal: Journal, feed: Feed, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, journal: Journal, feed: Feed, outside: DaemonDependencies) -> None:
         self._journal = journal
         self._feed = feed
-        self._entropy = entropy
-        self._requests = Requests(clock, entropy)
+        self._entropy = outside.entropy
+        self._requests = Requests(outside)
         # Set, and another one put in its place, when an app ends.
         self._ended = asyncio.Event()
 

@@ -1,7 +1,6 @@
 """Requests to be paired: in memory, for minutes, and few of them (L6, L7)."""
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
 from hashlib import sha256
@@ -9,6 +8,7 @@ from hmac import compare_digest
 
 from custody.common.text import name_key
 from signerd.errors import AlreadyAsking, NameTaken, TooManyPairings, UnknownPairing
+from signerd.runtime import DaemonDependencies
 
 # Long enough to look at two places and type six digits.
 LIFE_SECONDS = 120.0
@@ -22,9 +22,6 @@ MAX_PER_ASKER_AND_MINUTE = 3
 MAX_TRIES = 3
 MINUTE = 60.0
 UNKNOWN = "there is no such request to be paired, or it is over"
-
-Clock = Callable[[], float]
-Entropy = Callable[[int], bytes]
 
 
 @unique
@@ -67,12 +64,9 @@ class PairingRequest:
 
 @dataclass
 class Requests:
-    """Not thread-safe: used by one event loop. ``clock`` is monotonic, in seconds; ``entropy(n)`` gives n
-    random bytes.
-    """
+    """Not thread-safe: used by one event loop."""
 
-    clock: Clock
-    entropy: Entropy
+    outside: DaemonDependencies
     _kept: dict[str, PairingRequest] = field(default_factory=dict)
     _lately: deque[tuple[float, str]] = field(default_factory=deque)
 
@@ -83,15 +77,15 @@ class Requests:
         rights: the person may be answering the first. A program's request is not replaced: another program
         could use its name.
         """
-        secret = self.entropy(32)
+        secret = self.outside.entropy(32)
         request = PairingRequest(
-            pairing_id=self.entropy(16).hex(),
+            pairing_id=self.outside.entropy(16).hex(),
             name=name,
             origin=origin,
             rights=rights,
-            code=f"{int.from_bytes(self.entropy(8)) % 1_000_000:06d}",
+            code=f"{int.from_bytes(self.outside.entropy(8)) % 1_000_000:06d}",
             secret_hash=sha256(secret).digest(),
-            until=self.clock() + LIFE_SECONDS,
+            until=self.outside.clock() + LIFE_SECONDS,
         )
         ours = [one for one in self.waiting() if origin is not None and one.origin == origin]
         replaced = [one for one in ours if rights <= one.rights]
@@ -100,7 +94,7 @@ class Requests:
         for one in replaced:
             self.forget(one)
         self._kept[request.pairing_id] = request
-        self._lately.append((self.clock(), request.asker))
+        self._lately.append((self.outside.clock(), request.asker))
         return request, secret
 
     def waiting(self) -> tuple[PairingRequest, ...]:
@@ -143,7 +137,7 @@ class Requests:
         days: int = 0,
     ) -> PairingRequest:
         """Record the answer; the app gets the full time again to fetch it."""
-        until = self.clock() + LIFE_SECONDS
+        until = self.outside.clock() + LIFE_SECONDS
         answered = replace(request, stage=stage, granted=granted, days=days, until=until)
         self._kept[request.pairing_id] = answered
         return answered
@@ -160,11 +154,11 @@ class Requests:
         return {request.origin for request in self._live().values() if request.origin is not None}
 
     def seconds_left(self, request: PairingRequest) -> int:
-        return max(0, int(request.until - self.clock()))
+        return max(0, int(request.until - self.outside.clock()))
 
     def _require_room(self, asker: str, replaced: int) -> None:
         """Raises AlreadyAsking, TooManyPairings."""
-        waiting, now = self.waiting(), self.clock()
+        waiting, now = self.waiting(), self.outside.clock()
         if not replaced and any(request.asker == asker for request in waiting):
             raise AlreadyAsking("this app asks already, and the person has not answered yet")
         if len(waiting) - replaced >= MAX_OPEN:
@@ -184,6 +178,6 @@ class Requests:
 
     def _live(self) -> dict[str, PairingRequest]:
         """Those that are kept, without those that have expired."""
-        now = self.clock()
+        now = self.outside.clock()
         self._kept = {key: request for key, request in self._kept.items() if request.until > now}
         return self._kept

@@ -134,13 +134,13 @@ def _opened(desk: Desk, config: "Config | None" = None) -> "Iterator[tuple[Confi
     import asyncio
 
     from signerd.account.config import find_config, load_config
-    from signerd.app import DaemonDependencies, make_account
+    from signerd.account.session import Account
     from signerd.cli.foreground import opened_store
     from signerd.journal.storage import held
 
     with held(desk.state), asyncio.Runner() as runner:
         config = config or load_config(find_config(desk.state))
-        account = make_account(config, opened_store(config, desk.state, desk.answers), DaemonDependencies())
+        account = Account(config, opened_store(config, desk.state, desk.answers))
         try:
             yield config, account, runner
         finally:
@@ -148,7 +148,7 @@ def _opened(desk: Desk, config: "Config | None" = None) -> "Iterator[tuple[Confi
 
 
 def _directly(desk: Desk, config: "Config | None") -> "SignedIn":
-    from signerd.app import DaemonDependencies, open_journal
+    from signerd.app import open_journal
     from signerd.core.audit import Note
     from signerd.shapes import SignedIn
 
@@ -157,7 +157,7 @@ def _directly(desk: Desk, config: "Config | None") -> "SignedIn":
             _with_code(desk.answers, lambda code: runner.run(account.confirm(code)))
         done = SignedIn(email=account.email or "", code_needed=False, secrets=account.mode)
         # Opened only after success: a backup can still be restored where a sign-in failed.
-        with open_journal(used, desk.state, DaemonDependencies()) as journal:
+        with open_journal(used, desk.state) as journal:
             journal.note(Note("signed-in", done.email))
     return done
 
@@ -173,12 +173,12 @@ def logout(desk: Desk) -> None:
 
 
 def _sign_out_directly(desk: Desk) -> None:
-    from signerd.app import DaemonDependencies, open_journal
+    from signerd.app import open_journal
     from signerd.core.audit import Note
 
     with (
         _opened(desk) as (config, account, runner),
-        open_journal(config, desk.state, DaemonDependencies()) as journal,
+        open_journal(config, desk.state) as journal,
     ):
         runner.run(account.restore())
         runner.run(account.logout())

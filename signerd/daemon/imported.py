@@ -9,7 +9,6 @@ import base64
 import binascii
 import contextlib
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from multisig import MultisigError, Psbt, finalise, to_version_2
@@ -25,6 +24,7 @@ from signerd.daemon.runner import Runner
 from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyImported, UnknownProposal
 from signerd.journal import Journal
 from signerd.journal.apps import ImportedEntry
+from signerd.runtime import DaemonDependencies
 from signerd.shapes import ImportedLine, ImportedView, PsbtReview, PsbtVersion
 from signerd.shapes.limits import MAX_PSBT_BYTES
 
@@ -65,9 +65,7 @@ class ImportedPsbts:
 
     journal: Journal
     runner: Runner
-    clock: Callable[[], float]
-    entropy: Callable[[int], bytes]
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    outside: DaemonDependencies
     labels: Labels = field(default_factory=dict)
     _asked: dict[str, deque[_AppReview]] = field(default_factory=lambda: defaultdict(deque))
     _news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -160,7 +158,7 @@ class ImportedPsbts:
                 if self.journal.is_lapsed(entry.imported):
                     self.runner.decide(entry.psbt_id, events.Lapsed())
             if waiting:
-                await self.sleep(LOOK_SECONDS)
+                await self.outside.sleep(LOOK_SECONDS)
             else:
                 # Sleep until there is one.
                 await self._news.wait()
@@ -170,7 +168,7 @@ class ImportedPsbts:
     def _snapshot(self, raw: bytes, caller: LoopbackCaller) -> Snapshot:
         expires = int(self.journal.now().timestamp()) + LIVES_SECONDS
         imported = Imported(caller.shown, caller.app_id, expires)
-        psbt_id = f"b-{self.entropy(_ID_BYTES).hex()}"
+        psbt_id = f"b-{self.outside.entropy(_ID_BYTES).hex()}"
         journal = self.journal
         return imported_snapshot(psbt_id, raw, imported, journal.pins(), journal.own_keys(), journal.network)
 
@@ -215,7 +213,7 @@ class ImportedPsbts:
         """L6: limits the reviews for an app, not for the person. Raises TooManyImported."""
         if caller.app_id is None:
             return
-        now, taken = self.clock(), self._asked[caller.app_id]
+        now, taken = self.outside.clock(), self._asked[caller.app_id]
         while taken and now - taken[0].at >= _MINUTE:
             taken.popleft()
         if len(taken) >= MOST_A_MINUTE:

@@ -23,9 +23,10 @@ from signerd.core.states import State
 from signerd.core.values import Record, Work, todo
 from signerd.daemon.devices import Devices, name_of, screen_of, teller
 from signerd.errors import DeviceError, IllegalEvent, SignerdError, UnknownProposal
-from signerd.feed import WAITS, Feed, Sleep, TaskSupervisor, Troubles, unforeseen
+from signerd.feed import WAITS, Feed, TaskSupervisor, Troubles, unforeseen
 from signerd.journal import Journal
 from signerd.journal.proposals import RECONSIDERED
+from signerd.runtime import DaemonDependencies
 
 _log = logging.getLogger(__name__)
 
@@ -62,8 +63,7 @@ class Runner:
     troubles: Troubles
     signed_in: asyncio.Event
     keys_due: asyncio.Event
-    jitter: Callable[[], float]
-    sleep: Sleep = asyncio.sleep
+    outside: DaemonDependencies
     # Set once the whole journal was found sound.
     checked: asyncio.Event = field(default_factory=asyncio.Event)
     _look: asyncio.Event = field(default_factory=asyncio.Event)
@@ -78,7 +78,7 @@ class Runner:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            supervisor = TaskSupervisor(self.troubles, self.jitter, self.sleep)
+            supervisor = TaskSupervisor(self.troubles, self.outside.jitter, self.outside.sleep)
             self.journal.restart()
             watch = self.devices.bridge.watch
             tasks.create_task(supervisor.supervise(DEVICES, "Looking for devices", watch))
@@ -119,7 +119,7 @@ class Runner:
     async def _notice_time(self) -> None:
         """Review again by time alone: a rule may allow in the morning what it refused at night."""
         while True:
-            await self.sleep(TIME_PASSES_SECONDS)
+            await self.outside.sleep(TIME_PASSES_SECONDS)
             if self.journal.rules.depend_on_time:
                 self._judging_due.set()
 
@@ -128,7 +128,7 @@ class Runner:
             for psbt_id in self.journal.overdue():
                 self.decide(psbt_id, events.Lapsed())
                 await asyncio.sleep(0)
-            await self.sleep(OVERDUE_SECONDS)
+            await self.outside.sleep(OVERDUE_SECONDS)
 
     # --- decisions and news ---------------------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ class Runner:
 
     async def _match_devices(self, tasks: asyncio.TaskGroup) -> None:
         """Ask each device for its approved proposals as soon as it is ready, one at a time."""
-        pause = Backoff(self.jitter)
+        pause = Backoff(self.outside.jitter)
         await self.checked.wait()
         while True:
             self._look.clear()
@@ -199,7 +199,7 @@ class Runner:
                     await self._ask_if_ready(tasks, record.psbt_id)
             except DeviceError as error:
                 self.troubles.report(DEVICES, {DEVICES: said(error)})
-                await self.sleep(pause.next())
+                await self.outside.sleep(pause.next())
                 continue
             self.troubles.report(DEVICES, {})
             pause.reset()
@@ -256,7 +256,7 @@ class Runner:
                 self._fresh.add(psbt_id)
             if record.state is State.WAITING_DEVICE:
                 self.feed.add(psbt_id, "attention", record.reason)
-                await self.sleep(DEVICE_PAUSE_SECONDS)
+                await self.outside.sleep(DEVICE_PAUSE_SECONDS)
         finally:
             del self._at_device[fingerprint]
             self._look.set()
@@ -286,7 +286,10 @@ class Runner:
         Where time has passed since it was signed, ``check_before_sending`` runs right before the try: the
         machine may have slept. A kept signature waits before each try, also after a restart.
         """
-        soon, later = Backoff(self.jitter), Backoff(self.jitter, KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS)
+        soon, later = (
+            Backoff(self.outside.jitter),
+            Backoff(self.outside.jitter, KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS),
+        )
         late = psbt_id not in self._fresh
         self._fresh.discard(psbt_id)
         try:
@@ -294,15 +297,15 @@ class Runner:
                 late = late or not self.signed_in.is_set()
                 await self.signed_in.wait()
                 if self._is_kept(psbt_id):
-                    await self.sleep(later.next())
+                    await self.outside.sleep(later.next())
                 if work is Work.SUBMIT and late and not await self.check_before_sending(psbt_id):
-                    await self.sleep(soon.next())
+                    await self.outside.sleep(soon.next())
                     continue
                 if self._work(psbt_id) is not work or await self._delivered(psbt_id, work):
                     return
                 late = True
                 if not self._is_kept(psbt_id):
-                    await self.sleep(soon.next())
+                    await self.outside.sleep(soon.next())
         finally:
             del self._on_the_way[psbt_id, work]
 

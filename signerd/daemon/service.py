@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
@@ -20,7 +19,7 @@ from pydantic import ValidationError
 from custody._version import __version__
 from custody.common.text import plain, said
 from custody.schemas.keys import KeyDevice
-from firmware_bridge import Device, DeviceState
+from firmware_bridge import Bridge, Device, DeviceState
 from multisig import multisig_account_path, profile_account_path
 from signerd.account.config import Config
 from signerd.account.follower import Follower
@@ -64,6 +63,7 @@ from signerd.errors import (
 from signerd.feed import Feed, SingleFlight, Troubles, in_turn
 from signerd.journal import Journal
 from signerd.journal.storage import check_whole
+from signerd.runtime import DaemonDependencies
 from signerd.shapes import (
     AccountKeys,
     AuditReport,
@@ -85,35 +85,49 @@ ACCOUNT = "account"
 CHECK_SECONDS = 86_400.0
 
 
-@dataclass
 class Daemon:
     """The wired parts. ``running`` runs their tasks; the methods are called from the same event loop."""
 
-    state: Path
-    config: Config
-    journal: Journal
-    account: Account
-    platform: PlatformClient
-    bridge_devices: Devices
-    feed: Feed
-    troubles: Troubles
-    runner: Runner
-    follower: Follower
-    keys: KeyWatch
-    unlocking: Unlocking
-    prompts: Prompts
-    apps: PairedApps
-    imported: ImportedPsbts
-    page_address: PageAddress = field(default_factory=PageAddress, kw_only=True)
-    # The file of ``config``, if any.
-    config_file: Path | None = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        state: Path,
+        config: Config,
+        journal: Journal,
+        account: Account,
+        bridge: Bridge,
+        outside: DaemonDependencies,
+        config_file: Path | None = None,
+    ) -> None:
+        """``config_file``: the file of ``config``, if any."""
+        self.state, self.config, self.config_file = state, config, config_file
+        self.journal, self.account, self.outside = journal, account, outside
+        self.platform = PlatformClient(account.client, fault=outside.fault)
+        self.bridge_devices = Devices(bridge, outside.fault)
+        self.feed = feed = Feed(int(outside.now() * 1000))
+        self.troubles = troubles = Troubles(feed)
+        self.page_address, keys_due, signed_in = PageAddress(), asyncio.Event(), account.signed_in
+        self.runner = runner = Runner(
+            journal, self.bridge_devices, self.platform, feed, troubles, signed_in, keys_due, outside
+        )
+        self.follower = Follower(
+            journal, self.platform, runner, signed_in, troubles, outside, config.platform.long_poll_seconds
+        )
+        self.follower.only = frozenset(config.platform.workspaces)
+        runner.check_before_sending = self.follower.look
+        self.keys = KeyWatch(journal, self.platform, runner, signed_in, keys_due, troubles, outside)
+        self.imported = ImportedPsbts(journal, runner, outside, config.labels)
+        self.unlocking, self.prompts = Unlocking(self.bridge_devices, feed, outside), Prompts(outside.clock)
+        self.apps = PairedApps(journal, feed, outside)
+        self.journal.stored = self._stored
         self._task: asyncio.Task[None] | None = None
-        # When the platform was last asked for the vaults, by the follower's clock.
+        # When the platform was last asked for the vaults, by the clock.
         self.looked: float | None = None
         # Verifying a long chain takes seconds, and apps may ask repeatedly.
         self._chain = SingleFlight(partial(verified, self.journal))
+
+    def _stored(self, before: Record | None, after: Record) -> None:
+        self.imported.reviews.settle(after)
+        self.runner.tell(before, after)
 
     # --- running --------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from signerd.daemon.devices import Devices, name_of
 from signerd.daemon.views import device_view
 from signerd.errors import DeviceFailed, NoSuchQuestion, NothingUnlocked, SignerdError, TooManyPrompts
 from signerd.feed import Feed
+from signerd.runtime import DaemonDependencies
 from signerd.shapes import QuestionView, UnlockStep
 
 # Comparing an address takes a person ten seconds or more.
@@ -115,8 +116,7 @@ class Unlocking:
 
     devices: Devices
     feed: Feed
-    clock: Callable[[], float]
-    entropy: Callable[[int], bytes]
+    outside: DaemonDependencies
     question_seconds: float = QUESTION_SECONDS
     step_seconds: float = STEP_SECONDS
     # The last run of each device.
@@ -185,8 +185,8 @@ class Unlocking:
     def _asker(self, run: _Run) -> Ask:
         async def ask(kind: Question) -> str | None:
             given: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-            until = self.clock() + self.question_seconds
-            run.question = OpenQuestion(self.entropy(ID_BYTES).hex(), kind, run.text, until, given)
+            until = self.outside.clock() + self.question_seconds
+            run.question = OpenQuestion(self.outside.entropy(ID_BYTES).hex(), kind, run.text, until, given)
             self.feed.add(run.device.id, "question", f"{name_of(run.device)} {ASKS[kind]}.")
             run.news.set()
             try:
@@ -243,5 +243,5 @@ class Unlocking:
             device=name_of(run.device),
             kind=str(question.kind),
             text=question.text,
-            seconds_left=math.ceil(max(0.0, question.until - self.clock())),
+            seconds_left=math.ceil(max(0.0, question.until - self.outside.clock())),
         )

@@ -247,9 +247,9 @@ async def vaults(daemon: Daemon, *, sparing: bool = False) -> tuple[VaultView, .
     ``sparing``: a recent refresh is enough.
     """
     follower, network = daemon.follower, daemon.journal.network
-    lately = daemon.looked is not None and follower.clock() - daemon.looked < LATELY_SECONDS
+    lately = daemon.looked is not None and daemon.outside.clock() - daemon.looked < LATELY_SECONDS
     if follower.state.reachable and not (sparing and lately):
-        daemon.looked = follower.clock()
+        daemon.looked = daemon.outside.clock()
         with contextlib.suppress(PlatformError, SignedOut):
             for workspace in follower.state.workspaces:
                 await follower.read_vaults(workspace)

@@ -8,7 +8,7 @@ from pathlib import Path
 from signerd.apps.paired import PairedApps
 from signerd.errors import NotPaired
 from signerd.feed import Feed
-from signerd.runtime import FaultPoint, no_fault
+from signerd.runtime import DaemonDependencies, FaultPoint, no_fault
 from signerd.shapes import Collected
 from tests.support.desk import open_journal
 
@@ -35,7 +35,8 @@ class World:
     def open(self) -> None:
         self.journal = open_journal(self.folder, now=lambda: self.wall, fault=self.fault)
         self.feed = Feed()
-        self.apps = PairedApps(self.journal, self.feed, lambda: self.seconds, self.entropy)
+        outside = DaemonDependencies(clock=lambda: self.seconds, entropy=self.entropy)
+        self.apps = PairedApps(self.journal, self.feed, outside)
 
     def restart(self) -> None:
         self.journal.close()

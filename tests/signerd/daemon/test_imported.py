@@ -209,7 +209,7 @@ async def test_l6_an_app_has_few_open_ones(daemon):
 
 async def test_l6_an_app_has_few_looked_at_in_a_minute(daemon):
     now = 0.0
-    daemon.imported.clock = lambda: now
+    daemon.imported.outside = replace(daemon.outside, clock=lambda: now)
     for _ in range(imported.MOST_A_MINUTE):
         await daemon.imported.inspect(bill().to_base64(), WALLET)
     with pytest.raises(TooManyImported):
@@ -255,7 +255,7 @@ def of_outputs(count: int):
 async def test_l6_an_app_has_few_inputs_and_outputs_judged_in_a_minute(daemon, monkeypatch) -> None:
     monkeypatch.setattr(imported, "MOST_PARTS_A_MINUTE", 8)
     now = 0.0
-    daemon.imported.clock = lambda: now
+    daemon.imported.outside = replace(daemon.outside, clock=lambda: now)
     # A larger one than all together may be, where it is the first.
     assert (await daemon.imported.inspect(of_inputs(7), WALLET)).allowed
     for ask in (daemon.imported.inspect, daemon.imported.import_psbt):

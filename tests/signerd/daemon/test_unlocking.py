@@ -15,12 +15,14 @@ from signerd.daemon.service import Daemon
 from signerd.daemon.unlocking import UNANSWERED, Unlocking
 from signerd.errors import DeviceFailed, NoSuchDevice, NoSuchQuestion, NothingUnlocked
 from signerd.loopback.binding import body_of
+from signerd.runtime import DaemonDependencies
 from tests.support.daemons import daemon_at, told, until
 from tests.support.fake_bridge import FakeBridge
 
 pytestmark = pytest.mark.anyio
 # Nine digits: four stand in some random id by chance.
 PIN = "791379137"
+STILL = DaemonDependencies(clock=lambda: 0.0, entropy=bytes)
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def device_of(bridge: FakeBridge) -> str:
 
 def impatient(daemon: Daemon, seconds: float = 0.01) -> Unlocking:
     """As the daemon's own, with a question's time cut short."""
-    daemon.unlocking = Unlocking(daemon.bridge_devices, daemon.feed, lambda: 0.0, bytes, seconds)
+    daemon.unlocking = Unlocking(daemon.bridge_devices, daemon.feed, STILL, seconds)
     return daemon.unlocking
 
 
@@ -110,7 +112,7 @@ async def test_a_device_at_work_is_waited_for_in_steps(daemon, bridge):
         return bridge.device
 
     bridge.unlock = slow
-    daemon.unlocking = Unlocking(daemon.bridge_devices, daemon.feed, lambda: 0.0, bytes, step_seconds=0.01)
+    daemon.unlocking = Unlocking(daemon.bridge_devices, daemon.feed, STILL, step_seconds=0.01)
     assert (await daemon.unlocking.start(device_of(bridge))).state == "works"
     assert (await daemon.unlocking.step(device_of(bridge))).state == "works"
     begun.set()
