@@ -2,6 +2,7 @@
 scripts, for one network at a time.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 from functools import lru_cache
@@ -120,9 +121,7 @@ def parse_witness_output(script: bytes) -> tuple[int, bytes] | None:
         return None
     if script[0] == _OP_0:
         return 0, script[2:]
-    if _OP_1 <= script[0] <= _OP_16:
-        return script[0] - _OP_1 + 1, script[2:]
-    return None
+    return (script[0] - _OP_1 + 1, script[2:]) if _OP_1 <= script[0] <= _OP_16 else None
 
 
 def _exactly(length: int, data: bytes) -> bytes:
@@ -223,14 +222,16 @@ def ends_of(address: str) -> str:
 
 
 def resembled(paid: Iterable[str], known: Collection[str], named: Collection[str]) -> dict[str, str]:
-    """Of the addresses that are paid, those with the ends of a known one and another middle, each with it: an
-    attacker makes such an address, and waits for a person who copies it from a list (address poisoning). None
-    that is known itself; what only has a name resembles no other name. Addresses as `encode_address` writes.
+    """Of the addresses that are paid, those with the ends of known ones and another middle, each with these,
+    five at most and commas between: an attacker makes such an address, and waits for a person who copies it
+    from a list (address poisoning). None that is known itself; what only has a name resembles no other name.
     """
-    first = {ends_of(each): each for each in sorted(known)}
-    either = {ends_of(each): each for each in sorted(named)} | first
-    there = {each: first if each in named else either for each in paid if each not in known}
-    return {each: by_ends[ends_of(each)] for each, by_ends in there.items() if ends_of(each) in by_ends}
+    by_ends = defaultdict[str, list[str]](list)
+    for one in sorted({*known, *named}):
+        by_ends[ends_of(one)].append(one)
+    new = {each: by_ends[ends_of(each)] for each in paid if each not in known}
+    alike = {each: [one for one in new[each] if one in known or each not in named] for each in new}
+    return {each: ", ".join(some[:5]) for each, some in alike.items() if some}
 
 
 @lru_cache(maxsize=_ADDRESSES_KEPT)

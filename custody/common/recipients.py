@@ -138,8 +138,9 @@ def look_alike_words(recipients: Sequence[str], resembles: Sequence[str | None])
 
 
 def alike_words(address: str, known: str) -> str:
-    """That an address only resembles a known one (S37)."""
+    """That an address only resembles known ones (S37)."""
     return (
-        f"{address} is not {known}, which was paid or named before, or is of an own vault: only their ends "
-        "are alike. Somebody may have made it to be taken for the other. Compare all of it with the bill."
+        f"{address} is not {known.replace(', ', ' or ')}, which was paid or named before, is of an own vault "
+        "or stands beside it: only their ends are alike. Somebody may have made it to be taken for the "
+        "other. Compare all of it with the bill."
     )

@@ -61,13 +61,13 @@ class AddressBookQuery(WorkspaceQuery):
 
 
 class AddWhitelistAddressRequest(WorkspaceRequest):
-    """``POST /api/v1/add-whitelist-address``. ``resembles``: the known address that this one only resembles, as
-    the refusal names it (``figures.resembles``), by who has compared the two.
+    """``POST /api/v1/add-whitelist-address``. ``resembles``: the known addresses that this one only resembles,
+    as the refusal names it (``figures.resembles``), by who has compared the two.
     """  # noqa: E501
 
     name: Name
     address: AddressText
-    resembles: TextId | None = None
+    resembles: Label | None = None
 
 
 class RemoveWhitelistAddressRequest(WorkspaceRequest):

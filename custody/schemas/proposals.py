@@ -158,8 +158,8 @@ class PsbtPreview(Shape):
     has this fee and this change. ``movement_sats`` is what leaves the vault, fee included. ``role_left_sats`` and ``vault_left_sats``
     are the largest movements that the two limits let through after it; null for another version of a proposal, which counts once
     with it. ``same_as`` is a proposal of the vault, of the last 14 days, that pays the same, or has paid it. ``resembles`` has for each recipient the
-    address that it only resembles, of those that the workspace has paid, of its vaults' and of its address book's: the first
-    characters and the last are alike, the middle is not. Else null. A name in the book makes none the address that was paid, or the vault's.
+    addresses that it only resembles, of those that the workspace has paid, of its vaults' and of its address book's, or the earlier recipient:
+    the first characters and the last are alike, the middle is not. Else null. A name in the book makes none the address that was paid, or the vault's.
 
     ``POST /api/v1/preview-forward`` answers the same of ``forward-to-vault``: ``movement_sats`` is 0, and no limit counts.
     """  # noqa: E501

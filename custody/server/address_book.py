@@ -94,7 +94,10 @@ def add_whitelist_address(ctx: Ctx, request: wire.AddWhitelistAddressRequest) ->
     _require_free_name(db, access, request.name)
     known = resembling(db, access, [address]).get(address)
     if known not in (None, request.resembles):
-        hint = "If it is right, say so: the console has a box for it, and the API the field `resembles`."
+        hint = (
+            "Who has compared them says so where it is added: in the console by the box, over the API by the "
+            f"field `resembles` with {known}. A change that waits is declined, and asked for again so."
+        )
         raise StateConflict(alike_words(address, known), hint=hint, figures={"resembles": known})
     entry = AddressBookEntryRow(
         workspace_id=access.workspace_id,

@@ -303,9 +303,7 @@ def _count(item: bytes) -> int:
 
 
 def _script_number(number: int) -> bytes:
-    if not number:
-        return b""
-    return number.to_bytes(number.bit_length() // 8 + 1, "little")
+    return b"" if not number else number.to_bytes(number.bit_length() // 8 + 1, "little")
 
 
 def _require_shortest_number(item: bytes) -> None:

@@ -300,6 +300,8 @@ def test_s37_what_has_the_ends_of_a_known_address_resembles_it_unless_it_is_know
         resembled([other, known], [known, other], []) == resembled([other, known], [], [known, other]) == {}
     )
     assert resembled([other, known], [known], [known, other]) == {other: known}, "a name proves nothing"
+    third = f"{prefix}{ends}{middle}u{ends[::-1]}"
+    assert resembled([other], [known], [third]) == {other: ", ".join(sorted((known, third)))}
     at = data.draw(st.sampled_from([*range(len(prefix), len(prefix) + 4), *range(-4, 0)]))
     changed = f"{other[:at]}{'u' if other[at] != 'u' else 'w'}{other[at:][1:]}"
     assert resembled([changed], [known], []) == {}

@@ -43,7 +43,7 @@ from custody.server.errors import (
 from custody.server.proposals.propose import resembling
 from custody.server.vaults.stored import place_of, vaults_at
 from custody.server.web.asgi import MAX_BODY_BYTES
-from multisig import Network, resembled
+from multisig import Network
 
 # Suggestions while a person types a recipient.
 OFFERED = 10
@@ -172,10 +172,8 @@ def read_lines(page: PageContext) -> list[ImportRow]:
             taken[name_key(name)] = line.address
         lines.append(line)
     new = [line.address for line in lines if line.does == "add"]
-    # Of two new ones that resemble each other, the second.
-    twins = {each: one for nth, each in enumerate(new) for one in resembled([each], new[:nth], ()).values()}
     with page.reading() as ctx:
-        alike = twins | {**resembling(ctx.db, place, new)}
+        alike = resembling(ctx.db, place, new)
     by_itself = "If it is right, add it by itself."
     why = {address: f"{alike_words(address, known)} {by_itself}" for address, known in alike.items()}
     return [

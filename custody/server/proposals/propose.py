@@ -1,6 +1,6 @@
 """The one way to propose: from an order to the stored proposal, whatever is proposed."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -127,9 +127,10 @@ def preview(ctx: Ctx, order: Order) -> PsbtPreview:
     )
 
 
-def resembling(db: Session, access: WorkspaceAccess, addresses: Collection[str]) -> Mapping[str, str]:
-    """Of the addresses, each that only resembles a known one, with that one. A name in the address book makes
-    none the address that was paid, or the vault's own.
+def resembling(db: Session, access: WorkspaceAccess, addresses: Sequence[str]) -> Mapping[str, str]:
+    """Of the addresses, each that only resembles known ones, with those; and each that is not known and only
+    resembles an earlier one, with that. A name in the address book makes none the address that was paid, or
+    the vault's own.
     """
     network, ends = Network(access.chain), {ends_of(address) for address in addresses}
     paid, named = (
@@ -146,7 +147,9 @@ def resembling(db: Session, access: WorkspaceAccess, addresses: Collection[str])
         WatchedScriptRow.chain == access.chain, or_(false(), *alike), WatchedScriptRow.vault_id.in_(vaults)
     )
     ours = {encode_address(script, network) or "" for script in db.scalars(own)}
-    return resembled(addresses, paid | ours, named)
+    first = {ends_of(each): each for each in reversed(addresses)}
+    new = (each for each in addresses if each not in paid | ours | named and each != first[ends_of(each)])
+    return {each: first[ends_of(each)] for each in new} | resembled(addresses, paid | ours, named)
 
 
 def newest_same(ctx: Ctx, vault_id: str, paid: Iterable[tuple[str, int]], data: bytes | None) -> str | None:

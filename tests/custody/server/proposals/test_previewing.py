@@ -130,6 +130,8 @@ def test_s37_a_payee_that_only_resembles_one_paid_or_named_before_is_said(rich):
     both = {"recipients": [paid[1], named[1]], "amounts_sats": [20_000, 30_000]}
     proposal = made(rich.admin.post("/api/v1/create-psbt", body_of(rich, recipients=[paid[0]])))
     assert preview(rich, **both)["resembles"] == [None, None]
+    twins = both | {"recipients": [named[1], named[0]]}
+    assert preview(rich, **twins)["resembles"] == [None, named[1]], "two that nobody knows"
     finished(rich, proposal)
     rich.tell("add-whitelist-address", name="Rent", address=named[0])
     assert preview(rich, **both)["resembles"] == [paid[0], named[0]]

@@ -87,7 +87,14 @@ def test_s37_a_look_alike_is_entered_by_who_has_compared_the_two(alice: As) -> N
         problem = refused(add(alice, **rent, resembles=compared), 409, "STATE_CONFLICT")
         assert problem["figures"] == {"resembles": known}
         assert problem["detail"].startswith(f"{rent['address']} is not {known}, which")
+        assert "declined, and asked for again" in problem["detail"], "for who confirms it, and has no box"
     ok(add(alice, **rent, resembles=known))
+    third = {"name": "Third", "address": alike(rent["address"])}
+    both = ", ".join(sorted((known, rent["address"])))
+    assert (
+        refused(add(alice, **third, resembles=known), 409, "STATE_CONFLICT")["figures"]["resembles"] == both
+    )
+    ok(add(alice, **third, resembles=both))
     logged = ok(alice.get("/api/v1/get-logs", org_uid=1, workspace_uid=1))
     assert f"{rent['address']}, which is not {known}" in f"{logged}"
 
