@@ -34,9 +34,7 @@ AddressText = Annotated[str, StringConstraints(strip_whitespace=True, min_length
 
 
 class WhitelistAddress(Shape):
-    """A row of ``GET /api/v1/get-whitelist-addresses``. ``address`` is in its canonical form; ``created_by`` is who entered
-    it, a user id.
-    """  # noqa: E501
+    """``address`` is in its canonical form; ``created_by`` is who entered it, a user id."""
 
     uid: Int64
     name: Label
@@ -47,9 +45,8 @@ class WhitelistAddress(Shape):
 
 
 class AddressBookQuery(WorkspaceQuery):
-    """``GET /api/v1/get-whitelist-addresses``: all of them, or a page; ``after`` is the last ``uid`` seen. ``search``: what
-    the name has in it, or how the address begins. ``names`` and ``addresses``: those that have one of them.
-    ``leads_to``: the id of a vault, whose addresses they are.
+    """All of them, or a page; ``after`` is the last ``uid`` seen. ``search``: what the name has in it, or how the address begins.
+    ``names`` and ``addresses``: those that have one of them. ``leads_to``: the id of a vault, whose addresses they are.
     """  # noqa: E501
 
     search: SearchText | None = None
@@ -61,8 +58,8 @@ class AddressBookQuery(WorkspaceQuery):
 
 
 class AddWhitelistAddressRequest(WorkspaceRequest):
-    """``POST /api/v1/add-whitelist-address``. ``resembles``: the known addresses that this one only resembles,
-    as the refusal names it (``figures.resembles``), by who has compared the two.
+    """``resembles``: the known addresses that this one only resembles, as the refusal names it (``figures.resembles``), by who has
+    compared the two.
     """  # noqa: E501
 
     name: Name
@@ -71,14 +68,10 @@ class AddWhitelistAddressRequest(WorkspaceRequest):
 
 
 class RemoveWhitelistAddressRequest(WorkspaceRequest):
-    """``POST /api/v1/remove-whitelist-address``."""
-
     uid: IntId
 
 
 class RenameWhitelistAddressRequest(RemoveWhitelistAddressRequest):
-    """``POST /api/v1/rename-whitelist-address``: another name for the same address, under the same ``uid``."""  # noqa: E501
-
     name: Name
 
 

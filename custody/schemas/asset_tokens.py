@@ -87,7 +87,7 @@ FunctionName = Literal[
 
 
 class CreateTokenRequest(VaultRequest):
-    """``POST /api/v1/create-token``. Supplies are raw units; ``white_list_ids`` are ``uid``s of the address book."""  # noqa: E501
+    """Supplies are raw units; ``white_list_ids`` are ``uid``s of the address book."""
 
     token_name: Name
     ticker: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=12)]
@@ -123,7 +123,7 @@ CallArg = Annotated[TextArg | NumberArg, Field(discriminator="type")]
 
 
 class CallContractRequest(WorkspaceRequest):
-    """``POST /api/v1/call-contract``. ``wallet_id``: the vault that calls. ``recipients`` are recorded on the proposal and change nothing."""  # noqa: E501
+    """``wallet_id``: the vault that calls. ``recipients`` are recorded on the proposal and change nothing."""
 
     contract_uid: IntId
     wallet_id: TextId
@@ -138,8 +138,6 @@ class CallContractResponse(CreatePsbtResponse):
 
 
 class ContractWhitelistRequest(WorkspaceRequest):
-    """``POST /api/v1/add-to-contract-whitelist`` and ``…/remove-from-contract-whitelist``."""
-
     contract_uid: IntId
     wallet_id: TextId
     address: AddressText
@@ -147,8 +145,6 @@ class ContractWhitelistRequest(WorkspaceRequest):
 
 
 class ResubmitCallRequest(WorkspaceRequest):
-    """``POST /api/v1/contract-calls/resubmit``: for a call that stalled before it reached the network."""
-
     call_uid: IntId
 
 
@@ -158,34 +154,28 @@ class ResubmitCallResponse(Shape):
 
 
 class ContractQuery(WorkspaceQuery):
-    """``GET /api/v1/contract``."""
-
     contract_uid: QueryId
 
 
 class WorkspaceContractsQuery(WorkspaceQuery):
-    """``GET /api/v1/workspace-contracts``: of all vaults. ``after`` is the last ``contract_uid`` seen."""
+    """``after`` is the last ``contract_uid`` seen."""
 
     after: QueryId | None = None
     limit: PageSize | None = None
 
 
 class ContractsQuery(WorkspaceContractsQuery):
-    """``GET /api/v1/contracts``: of one vault."""
-
     vault_id: TextId
 
 
 class WorkspaceWhitelistQuery(WorkspaceQuery):
-    """``GET /api/v1/get-workspace-whitelist``: of all tokens, or of one."""
+    """Of all tokens, or of one."""
 
     contract_uid: QueryId | None = None
 
 
 class ContractCallsQuery(WorkspaceQuery):
-    """``GET /api/v1/contract-calls``: of a token, of a vault, or of both, in the ``order`` asked for; ``after`` is the last
-    ``UID`` seen.
-    """  # noqa: E501
+    """Of a token, of a vault, or of both, in the ``order`` asked for; ``after`` is the last ``UID`` seen."""
 
     contract_uid: QueryId | None = None
     vault_id: TextId | None = None
@@ -316,7 +306,7 @@ class VaultError(Shape):
 
 
 class WorkspaceWhitelist(Shape):
-    """``GET /api/v1/get-workspace-whitelist``: by token, and by address."""
+    """By token, and by address."""
 
     contracts: Many[ContractWhitelist]
     aggregate: Many[WhitelistedAddress]
@@ -331,7 +321,7 @@ class WorkspaceWhitelist(Shape):
 
 
 class TokenHistoryQuery(VaultQuery):
-    """``GET /api/v1/token-history``: of all tokens, or of one by ``contract_uid``. ``cursor`` is the last answer's ``next_cursor``."""  # noqa: E501
+    """Of all tokens, or of one by ``contract_uid``. ``cursor`` is the last answer's ``next_cursor``."""
 
     contract_uid: QueryId | None = None
     order: Literal["newest", "oldest"] = "newest"

@@ -46,8 +46,6 @@ RefreshToken = Annotated[TokenOrNone, Field(exclude=True, repr=False)]
 
 
 class RegisterRequest(Request):
-    """``POST /auth/register``: an account without any organisation yet."""
-
     email: EmailAddress
     password: Password
     first_name: Name | None = None
@@ -55,7 +53,7 @@ class RegisterRequest(Request):
 
 
 class LoginRequest(Request):
-    """``POST /auth/login``. An existing account's password may be shorter than today's rule asks."""
+    """An existing account's password may be shorter than today's rule asks."""
 
     email: EmailAddress
     password: GivenPassword
@@ -87,18 +85,13 @@ class LoginResponse(Done):
 
 
 class OtpValidateRequest(Request):
-    """``POST /auth/otp-validate``: finishes a sign-in whose answer said ``requires_2FA``.
-
-    ``otp``: the mailed code, the authenticator's, or one of its recovery codes.
-    """
+    """``otp``: the mailed code, the authenticator's, or one of its recovery codes."""
 
     token_2fa: OpaqueToken = Field(repr=False)
     otp: OneTimeCode = Field(repr=False)
 
 
 class RefreshRequest(Request):
-    """``POST /auth/refresh``, with the refresh cookie."""
-
     sid: OpaqueToken
 
 
@@ -110,10 +103,7 @@ class RefreshResponse(Done):
 
 
 class TwoFactorRequest(Request):
-    """``POST /auth/two-factor``: what the caller's own account asks for beside the password.
-
-    ``enabled``: true keeps an authenticator where there is one, and means mailed codes otherwise; false is ``none``.
-    """  # noqa: E501
+    """``enabled``: true keeps an authenticator where there is one, and means mailed codes otherwise; false is ``none``."""  # noqa: E501
 
     enabled: StrictBool | None = None
     method: SecondFactor | None = None
@@ -138,8 +128,6 @@ class TwoFactorResponse(Done):
 
 
 class TotpEnrolRequest(Request):
-    """``POST /auth/totp/enrol``: a secret for an authenticator, which counts once a code of it is confirmed."""  # noqa: E501
-
     password: GivenPassword
 
 
@@ -151,8 +139,6 @@ class TotpEnrolResponse(Done):
 
 
 class TotpConfirmRequest(Request):
-    """``POST /auth/totp/confirm``: the code that the authenticator shows now."""
-
     code: SixDigits = Field(repr=False)
 
 
@@ -163,21 +149,15 @@ class TotpConfirmResponse(Done):
 
 
 class PasswordResetRequest(Request):
-    """``POST /auth/request-password-reset``."""
-
     email: EmailAddress
 
 
 class ResetPasswordRequest(Request):
-    """``POST /auth/reset-password``, with the mailed token."""
-
     token: OpaqueToken = Field(repr=False)
     new_password: Password
 
 
 class ChangePasswordRequest(Request):
-    """``POST /auth/change-password``."""
-
     password: GivenPassword
     new_password: Password
 
@@ -194,8 +174,6 @@ class SessionRecord(Shape):
 
 
 class RevokeSessionsRequest(Request):
-    """``POST /auth/sessions/revoke``: one session, or all of the caller's but this one."""
-
     session_id: TextId | None = None
     all_others: StrictBool = False
 

@@ -55,7 +55,7 @@ class SecondPersonRule(Shape):
 
 
 class SecondPersonRuleRequest(WorkspaceRequest):
-    """``POST /api/v1/update-second-person-rule``: of the organisation that the workspace belongs to."""
+    """Of the organisation that the workspace belongs to."""
 
     is_on: StrictBool
     confirming_role_id: IntId | None = None
@@ -69,7 +69,7 @@ class SecondPersonRuleRequest(WorkspaceRequest):
 
 
 class RequestChangeRequest(WorkspaceRequest):
-    """``POST /api/v1/request-change``: ``path`` and ``body`` of the call that is asked for."""
+    """``path`` and ``body`` of the call that is asked for."""
 
     path: Annotated[str, StringConstraints(max_length=100, pattern=r"^/api/v1/[a-z0-9-]+$")]
     body: Body
@@ -88,21 +88,17 @@ class ChangeRequest(WorkspaceRequest):
 
 
 class ConfirmChangeRequest(ChangeRequest):
-    """``POST /api/v1/confirm-change``. ``in_force``: of the change that was read. Where something else holds
-    by now, nothing is confirmed.
-    """
+    """``in_force``: of the change that was read. Where something else holds by now, nothing is confirmed."""
 
     in_force: Body | None = None
 
 
 class DeclineChangeRequest(ChangeRequest):
-    """``POST /api/v1/decline-change``: by a member who may confirm it, or the one who asked for it."""
-
     reason: Text | None = None
 
 
 class ChangesQuery(WorkspaceQuery):
-    """``GET /api/v1/changes``: the newest first, or one."""
+    """The newest first, or one."""
 
     change_id: TextId | None = None
 

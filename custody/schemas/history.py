@@ -70,10 +70,10 @@ class VaultPage(VaultQuery):
 
 
 class VaultHistoryQuery(VaultPage):
-    """``GET /api/v1/vault-history``. ``cursor`` is the last answer's ``next_cursor``. ``from_time`` is inclusive, ``to_time`` is
-    not. ``min_sats`` and ``max_sats`` bound what came or went, whichever way. ``label`` is part of a proposal's title, or of a
-    name in the address book. ``with_replaced``: of the vaults in whose place it is, too, as of one vault. A sweep is then one
-    movement, which costs the fee; filters see it as the payment of the vault that it left.
+    """``cursor`` is the last answer's ``next_cursor``. ``from_time`` is inclusive, ``to_time`` is not. ``min_sats`` and ``max_sats``
+    bound what came or went, whichever way. ``label`` is part of a proposal's title, or of a name in the address book.
+    ``with_replaced``: of the vaults in whose place it is, too, as of one vault. A sweep is then one movement, which costs the fee;
+    filters see it as the payment of the vault that it left.
     """  # noqa: E501
 
     order: MovementOrder = "newest"
@@ -134,15 +134,19 @@ class VaultMovement(Shape):
     replaces_psbt_id: Label | None = None
 
 
-class VaultHistory(Shape):
-    """A page. It may be shorter than its limit, even empty, where a filter leaves much out: ``next_cursor`` is null at the end."""  # noqa: E501
+class VaultRows(Shape):
+    """A page. It may be shorter than its limit, even empty, where a filter leaves much out: ``next_cursor`` is null at the end.
+    ``unreadable``: those of the page that cannot be shown.
+    """  # noqa: E501
 
     vault_id: Label
+    next_cursor: Label | None
+    unreadable: Few[Unreadable] = Field(default_factory=list)
+
+
+class VaultHistory(VaultRows):
     tip_height: Count
     movements: Few[VaultMovement]
-    next_cursor: Label | None
-    # Those of the page that cannot be shown.
-    unreadable: Few[Unreadable] = Field(default_factory=list)
 
 
 MonthText = Annotated[
@@ -152,21 +156,20 @@ PlaceText = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}\.[0-9]{1,10}
 
 
 class VaultStatementQuery(VaultQuery):
-    """``GET /api/v1/vault-statement``: ``month`` is like 2026-11, in UTC. ``cursor`` is the last answer's ``next_cursor``."""  # noqa: E501
+    """``month`` is like 2026-11, in UTC. ``cursor`` is the last answer's ``next_cursor``."""
 
     month: MonthText
     limit: PageSize = 100
     cursor: PlaceText | None = None
 
 
-class VaultStatement(Shape):
+class VaultStatement(VaultRows):
     """A closed month, and a page of its ``count`` movements, the oldest first. ``opening_sats`` is the confirmed balance at the
     block ``opening_height``, the last one before the month in which something moved, and at all up to the month's first movement;
     the same for the closing balance. Of what moved, ``came_sats`` less ``went_sats`` is the difference. A block is of the month
     that its header says, but never of an earlier month than a block before it that holds a movement of the vault.
     """  # noqa: E501
 
-    vault_id: Label
     vault_name: Prose
     month: Label
     from_time: Timestamp
@@ -179,9 +182,6 @@ class VaultStatement(Shape):
     closing_sats: Sats
     count: Count
     movements: Few[VaultMovement]
-    next_cursor: Label | None
-    # Those of the page that cannot be shown.
-    unreadable: Few[Unreadable] = Field(default_factory=list)
 
 
 class CoinState(StrEnum):
@@ -200,8 +200,8 @@ CoinCursorText = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,16}_[0-9a-f
 
 
 class VaultCoinsQuery(VaultPage):
-    """``GET /api/v1/vault-coins``: the largest first. ``cursor`` is the last answer's ``next_cursor``. ``state`` ``set-aside``: of each
-    state, as long as it is set aside. ``coin``: this one alone.
+    """The largest first. ``cursor`` is the last answer's ``next_cursor``. ``state`` ``set-aside``: of each state, as long as it is set
+    aside. ``coin``: this one alone.
     """  # noqa: E501
 
     cursor: CoinCursorText | None = None
@@ -236,28 +236,20 @@ class VaultCoin(Shape):
     set_aside: SetAside | None = None
 
 
-class VaultCoins(Shape):
-    """A page. It may be shorter than its limit, even empty, where a filter leaves much out: ``next_cursor`` is null at the end.
-    Of a frozen vault nothing is spent, whatever the coins' states are.
-    """  # noqa: E501
+class VaultCoins(VaultRows):
+    """Of a frozen vault nothing is spent, whatever the coins' states are."""
 
-    vault_id: Label
     tip_height: Count
     is_frozen: bool
     coins: Few[VaultCoin]
-    next_cursor: Label | None
-    # Those of the page that cannot be shown.
-    unreadable: Few[Unreadable] = Field(default_factory=list)
 
 
 class ReleaseCoinRequest(VaultRequest):
-    """``POST /api/v1/release-coin``: of the vault, by its outpoint."""
-
     coin: Annotated[OutpointText, Field(examples=[f"{'0' * 64}:0"])]
 
 
 class SetCoinAsideRequest(ReleaseCoinRequest):
-    """``POST /api/v1/set-coin-aside``. ``until``: from when on it may be spent again by itself."""
+    """``until``: from when on it may be spent again by itself."""
 
     reason: Name
     until: Timestamp | None = None

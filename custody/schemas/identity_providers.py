@@ -41,7 +41,7 @@ class IdentityProvider(Shape):
 
 
 class UpdateIdentityProviderRequest(WorkspaceRequest):
-    """``POST /api/v1/update-identity-provider``: of the organisation that the workspace belongs to."""
+    """Of the organisation that the workspace belongs to."""
 
     issuer: Issuer
     client_id: ClientId
@@ -49,8 +49,6 @@ class UpdateIdentityProviderRequest(WorkspaceRequest):
 
 
 class IdentityProviderSecretRequest(WorkspaceRequest):
-    """``POST /api/v1/update-identity-provider-secret``: it is never shown again."""
-
     client_secret: ClientSecret
 
 
@@ -64,7 +62,7 @@ class IdentityLink(Shape):
 
 
 class UnlinkIdentityRequest(WorkspaceRequest):
-    """``POST /api/v1/unlink-identity``: of a member; the caller's own where none is named."""
+    """Of a member; the caller's own where none is named."""
 
     user_uuid: IntId | None = None
 

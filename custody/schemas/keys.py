@@ -71,7 +71,7 @@ class KeyDevice(Request):
 
 
 class KeyChallengeRequest(Request):
-    """``POST /api/v1/key-challenge``: every (path, xpub) that will be offered, so that the proof covers them."""  # noqa: E501
+    """Every (path, xpub) that will be offered, so that the proof covers them."""
 
     network: ApiNetwork
     xpub: XpubText
@@ -99,8 +99,6 @@ class KeyProof(Request):
 
 
 class RegisterKeyRequest(KeyChallengeRequest):
-    """``POST /api/v1/register-key``."""
-
     key_type: Literal["xpub"] = "xpub"
     label: Name | None = None
     replace: StrictBool = False
@@ -109,8 +107,8 @@ class RegisterKeyRequest(KeyChallengeRequest):
 
 
 class RevokeKeyRequest(Request):
-    """``POST /api/v1/revoke-key``. ``force``: also where a vault keeps fewer signers than a movement needs.
-    ``workspace_id``: for ``POST /api/v1/request-change`` alone, where a member's key is under the rule of two people.
+    """``force``: also where a vault keeps fewer signers than a movement needs. ``workspace_id``: for ``request-change`` alone, where a
+    member's key is under the rule of two people.
     """  # noqa: E501
 
     key_id: TextId
@@ -162,7 +160,7 @@ class Key(Shape):
 
 
 class ProfileQuery(Request):
-    """``GET /api/v1/signing-profile-address``: of the active key, or of another one of the caller's own by ``key_id``."""  # noqa: E501
+    """Of the active key, or of another one of the caller's own by ``key_id``."""
 
     network: ApiNetwork
     key_id: TextId | None = None

@@ -53,16 +53,12 @@ class CycleFields(WorkspaceRequest):
 
 
 class UpdateRolePoliciesRequest(CycleFields):
-    """``POST /api/v1/update-role-policies``: replaces what each member who holds the role may move in a cycle."""  # noqa: E501
-
     role_id: IntId
     new_transaction_limit: DecimalText
 
 
 class UpdateVaultRequest(CycleFields):
-    """``POST /api/v1/update-vault``: replaces a vault's limit and cycle, and nothing else of it. ``per_cycle``: whether it
-    bounds the sum of a cycle, or each payment; as before where it is not sent.
-    """  # noqa: E501
+    """``per_cycle``: whether it bounds the sum of a cycle, or each payment; as before where it is not sent."""  # noqa: E501
 
     vault_id: TextId
     transaction_limit: DecimalText

@@ -52,8 +52,8 @@ class LogFilter(DaysQuery):
 
 
 class LogsQuery(LogFilter):
-    """``GET /api/v1/get-logs``. ``cursor`` is the last answer's ``next_cursor``, and takes the place of ``page``: in a long log
-    a page by its number reads all those before it.
+    """``cursor`` is the last answer's ``next_cursor``, and takes the place of ``page``: in a long log a page by its number reads all
+    those before it.
     """  # noqa: E501
 
     workspace_uid: QueryId
@@ -70,7 +70,7 @@ class LogsQuery(LogFilter):
 
 
 class ExportLogsQuery(LogFilter):
-    """``GET /api/v1/export-audit-logs``. The workspace is text here, as the specification has it."""
+    """The workspace is text here, as the specification has it."""
 
     workspace_uid: IdText
 

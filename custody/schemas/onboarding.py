@@ -40,7 +40,7 @@ class OnboardingStatus(StrEnum):
 
 
 class SubmitOnboardingRequest(Request):
-    """``POST /api/v1/onboarding-requests``. Who asks is the caller; ``work_email`` is for the operator to write to."""  # noqa: E501
+    """Who asks is the caller; ``work_email`` is for the operator to write to."""
 
     first_name: Name
     last_name: Name
@@ -56,7 +56,7 @@ class SubmitOnboardingRequest(Request):
 
 
 class OnboardingQuery(Request):
-    """``GET /api/v1/onboarding-requests``: the oldest first; ``after`` is the last ``uid`` seen."""
+    """``after`` is the last ``uid`` seen."""
 
     status: OnboardingStatus | None = None
     after: QueryId | None = None
@@ -64,7 +64,7 @@ class OnboardingQuery(Request):
 
 
 class ReviewOnboardingRequest(Request):
-    """``POST /api/v1/onboarding-requests/{uid}/review``. The requester reads the note."""
+    """The requester reads the note."""
 
     decision: Literal["approve", "reject"]
     review_note: Text | None = None

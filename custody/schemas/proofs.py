@@ -88,9 +88,9 @@ def block_named(message: str) -> tuple[int, str] | None:
 
 
 class CreateProofRequest(VaultRequest):
-    """``POST /api/v1/create-proof``. ``message``: one line of printable ASCII; the last block's height and hash are added to it, so
-    that the proof is no older than that. ``address``: of the vault, which signs; its first one where none is given.
-    ``with_coins``: the vault's confirmed coins are named and signed for, the largest 250 at most.
+    """``message``: one line of printable ASCII; the last block's height and hash are added to it, so that the proof is no older than
+    that. ``address``: of the vault, which signs; its first one where none is given. ``with_coins``: the vault's confirmed coins are
+    named and signed for, the largest 250 at most.
     """  # noqa: E501
 
     message: Annotated[str, StringConstraints(strip_whitespace=True, min_length=2, max_length=MAX_MESSAGE)]
@@ -99,8 +99,6 @@ class CreateProofRequest(VaultRequest):
 
 
 class ProofQuery(WorkspaceQuery):
-    """``GET /api/v1/proof``."""
-
     psbt_id: TextId
 
 

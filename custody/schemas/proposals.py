@@ -84,11 +84,11 @@ Coins = Annotated[
 
 
 class CreatePsbtRequest(WorkspaceRequest):
-    """``POST /api/v1/create-psbt``. ``recipients`` with parallel ``amounts_sats``, or payment links (BIP-321) that carry amounts.
-    With ``sweep``, one recipient is sent everything that the vault can spend, less the fee.
+    """``recipients`` with parallel ``amounts_sats``, or payment links (BIP-321) that carry amounts. With ``sweep``, one recipient is
+    sent everything that the vault can spend, less the fee.
 
-    ``op_return`` is hex where prefixed ``0x``, else UTF-8. ``fee_rate`` is in sat/vB, decimal. ``coins`` of a new send are
-    outpoints: exactly these are spent, and ``sweep_coins`` sends all that they hold, less the fee.
+    ``op_return`` is hex where prefixed ``0x``, else UTF-8. ``fee_rate`` is in sat/vB, decimal. ``coins`` of a new send are outpoints:
+    exactly these are spent, and ``sweep_coins`` sends all that they hold, less the fee.
 
     Another version pays nobody new, so it names no recipient: ``replaces_psbt_id`` asks for the same payment at a higher fee,
     ``cancels_psbt_id`` for the return of all its coins to the vault.
@@ -151,7 +151,7 @@ class CreatePsbtResponse(Shape):
 
 
 class PsbtPreview(Shape):
-    """``POST /api/v1/preview-psbt``: what ``create-psbt`` would make of the same request now. Nothing is stored, and no coin is held.
+    """What ``create-psbt`` would make of the same request now. Nothing is stored, and no coin is held.
 
     ``coins`` are the outpoints that it spends, ``asked_fee_rate`` is the rate that was asked for or that the priority has now, and
     ``fee_rate`` what the transaction pays, both in sat/vB. A new send with these ``coins`` and ``asked_fee_rate`` as its ``fee_rate``
@@ -161,7 +161,7 @@ class PsbtPreview(Shape):
     addresses that it only resembles, of those that the workspace has paid, of its vaults' and of its address book's, or the earlier recipient:
     the first characters and the last are alike, the middle is not. Else null. A name in the book makes none the address that was paid, or the vault's.
 
-    ``POST /api/v1/preview-forward`` answers the same of ``forward-to-vault``: ``movement_sats`` is 0, and no limit counts.
+    ``preview-forward`` answers the same of ``forward-to-vault``: ``movement_sats`` is 0, and no limit counts.
     """  # noqa: E501
 
     psbt_base64: PsbtText
@@ -181,7 +181,7 @@ class PsbtPreview(Shape):
 
 
 class CancelPsbtRequest(WorkspaceRequest):
-    """``POST /api/v1/cancel-psbt``. ``release_coins``: frees what a cancelled proposal keeps because signatures are out."""  # noqa: E501
+    """``release_coins``: frees what a cancelled proposal keeps because signatures are out."""
 
     psbt_id: TextId
     reason: Text | None = None
@@ -202,7 +202,7 @@ class CancelPsbtResponse(Shape):
 
 
 class SignPsbtRequest(WorkspaceRequest):
-    """``POST /api/v1/sign-psbt``: either a signed PSBT, or ``decision: "reject"`` with a reason."""
+    """Either a signed PSBT, or ``decision: "reject"`` with a reason."""
 
     psbt_id: TextId
     psbt_base64: PsbtBase64 | None = None
@@ -319,7 +319,7 @@ class Screening(Shape):
 
 
 class Proposal(Shape):
-    """``GET /api/v1/psbt``. ``txid`` is null until the transaction was broadcast; ``fee_rate`` is in sat/vB."""  # noqa: E501
+    """``txid`` is null until the transaction was broadcast; ``fee_rate`` is in sat/vB."""
 
     psbt_id: Label
     workspace_id: Label
@@ -370,13 +370,12 @@ class Proposal(Shape):
 
 
 class PsbtQuery(DaysQuery):
-    """``GET /api/v1/psbt``: one by ``psbt_id``, or a workspace's, newest last unless ``order`` says otherwise; ``after`` is the
-    last id seen. ``awaiting``: those that the caller has to decide. ``vault_id``: those of that vault. ``created_by``: those that
-    this user proposed. ``search``: those that
-    have each of its words in their title or in the address book's name of whom they pay, as the beginning of an address,
-    a txid or an id, or as an amount in BTC or satoshis. A search looks at some thousand proposals at a time: with ``Link``
-    it goes on from there, whether it found any. ``tx_type``: proofs of control alone. ``from_day``, ``to_day``: when they were
-    proposed, inclusive, in UTC.
+    """One by ``psbt_id``, or a workspace's, newest last unless ``order`` says otherwise; ``after`` is the last id seen. ``awaiting``:
+    those that the caller has to decide. ``vault_id``: those of that vault. ``created_by``: those that this user proposed. ``search``:
+    those that have each of its words in their title or in the address book's name of whom they pay, as the beginning of an address, a
+    txid or an id, or as an amount in BTC or satoshis. A search looks at some thousand proposals at a time: with ``Link`` it goes on
+    from there, whether it found any. ``tx_type``: proofs of control alone. ``from_day``, ``to_day``: when they were proposed,
+    inclusive, in UTC.
     """  # noqa: E501
 
     psbt_id: TextId | None = None

@@ -138,7 +138,7 @@ class PurchaseTransaction(Shape):
 
 
 class PurchasesQuery(Request):
-    """``GET /api/v1/purchases``, newest first; ``after`` is the last id seen."""
+    """``after`` is the last id seen."""
 
     after: TextId | None = None
     limit: PageSize = 100

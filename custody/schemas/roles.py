@@ -39,7 +39,7 @@ READERS: Final = ROLE_MANAGERS | USER_MANAGERS | WORKSPACE_MANAGERS
 
 
 class RoleDetails(Role):
-    """A row of ``GET /api/v1/get-roles-and-perms-detailed``. ``TransactionLimit`` is in BTC, for each member and cycle.
+    """``TransactionLimit`` is in BTC, for each member and cycle.
 
     ``limit_error`` stands in the place of the policy while spending policies cannot be read. ``Members``: how many hold it.
     """  # noqa: E501
@@ -53,8 +53,6 @@ class RoleDetails(Role):
 
 
 class CreateRoleRequest(CycleFields):
-    """``POST /api/v1/create-role``."""
-
     name: Name
     description: Line = ""
     permissions: Annotated[tuple[PermissionName, ...], Field(max_length=len(PermissionName))] = ()
@@ -62,26 +60,24 @@ class CreateRoleRequest(CycleFields):
 
 
 class RoleRequest(WorkspaceRequest):
-    """A body about a role. Alone: ``POST /api/v1/delete-role``, of one that no member holds or is offered."""
+    """A body about a role. Alone: where the call needs no more."""
 
     role_id: IntId
 
 
 class UpdateRoleRequest(RoleRequest):
-    """``POST /api/v1/update-role``. What is left out stays; permissions and policy have calls of their own."""  # noqa: E501
+    """What is left out stays; permissions and policy have calls of their own."""
 
     name: Name | None = None
     description: Line | None = None
 
 
 class AddPermissionRequest(RoleRequest):
-    """``POST /api/v1/add-perm-to-role``."""
-
     rule_name: PermissionName
 
 
 class RemovePermissionRequest(AddPermissionRequest):
-    """``POST /api/v1/remove-perm-from-role``. ``force``: even where a vault is left with too few signers."""
+    """``force``: even where a vault is left with too few signers."""
 
     force: StrictBool = False
 

@@ -44,7 +44,7 @@ Bound = Literal["coins", "transaction", "nodes", "role-limit", "vault-limit", "d
 
 
 class MaxSendQuery(WorkspaceQuery):
-    """``GET /api/v1/max-send``. ``recipients`` are addresses, each given by its own parameter; the rest as in ``create-psbt``."""  # noqa: E501
+    """``recipients`` are addresses, each given by its own parameter; the rest as in ``create-psbt``."""
 
     wallet_id: TextId
     recipients: Annotated[list[RecipientText], Field(min_length=1, max_length=MAX_RECIPIENTS)]
@@ -84,9 +84,7 @@ class MaxSend(Shape):
 
 
 class ConsolidationQuery(VaultQuery):
-    """``GET /api/v1/consolidation``: of the ``coins`` smallest coins. ``fee_rate`` is in sat/vB, and without one that of the
-    priority ``low``.
-    """  # noqa: E501
+    """Of the ``coins`` smallest coins. ``fee_rate`` is in sat/vB, and without one that of the priority ``low``."""  # noqa: E501
 
     coins: Annotated[int, Field(ge=2, le=MAX_COINS), DIGITS] = MAX_COINS
     fee_rate: FeeRateText | None = None
@@ -119,7 +117,7 @@ def one_coin_of(vault_id: str, address: str, coins: Sequence[str], fee_rate: str
 
 
 class SweepVaultRequest(VaultRequest):
-    """``POST /api/v1/sweep-vault``: of a vault that is replaced. ``fee_rate`` is in sat/vB, decimal."""
+    """Of a vault that is replaced. ``fee_rate`` is in sat/vB, decimal."""
 
     priority: Priority | None = None
     fee_rate: FeeRateText | None = None
@@ -133,10 +131,10 @@ class SweptVault(Shape):
 
 
 class ForwardToVaultRequest(VaultRequest):
-    """``POST /api/v1/forward-to-vault``: a fixed ``amount_sats``, or ``sweep`` for the whole balance; ``fee_sats`` with either.
+    """A fixed ``amount_sats``, or ``sweep`` for the whole balance; ``fee_sats`` with either.
 
-    ``wallet_address`` says which of the caller's profiles is meant, as ``GET /api/v1/signing-profile-address`` gives it. ``coins``:
-    those that ``POST /api/v1/preview-forward`` showed; where others would be spent by now, it is refused.
+    ``wallet_address`` says which of the caller's profiles is meant, as ``signing-profile-address`` gives it. ``coins``: those that
+    ``preview-forward`` showed; where others would be spent by now, it is refused.
     """  # noqa: E501
 
     network: ApiNetwork

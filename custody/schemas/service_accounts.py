@@ -94,7 +94,7 @@ class ServiceAccount(Shape):
 
 
 class CreateServiceAccountRequest(WorkspaceRequest):
-    """``POST /api/v1/create-service-account``. ``expires_at``: within a year."""
+    """``expires_at``: within a year."""
 
     name: Name
     rights: Rights
@@ -103,13 +103,11 @@ class CreateServiceAccountRequest(WorkspaceRequest):
 
 
 class ServiceAccountRequest(WorkspaceRequest):
-    """``POST /api/v1/revoke-service-account``."""
-
     service_account_id: IntId
 
 
 class UpdateServiceAccountRequest(ServiceAccountRequest):
-    """``POST /api/v1/update-service-account``, by its maker: what is left out stays."""
+    """What is left out stays."""
 
     name: Name | None = None
     rights: Rights | None = None
@@ -118,7 +116,7 @@ class UpdateServiceAccountRequest(ServiceAccountRequest):
 
 
 class IssueServiceSecretRequest(ServiceAccountRequest):
-    """``POST /api/v1/issue-service-secret``, by its maker. ``overlap_hours``: how long the secret before stays good."""  # noqa: E501
+    """``overlap_hours``: how long the secret before stays good."""
 
     overlap_hours: Annotated[StrictInt, Field(ge=0, le=MAX_OVERLAP_HOURS)] = DEFAULT_OVERLAP_HOURS
 

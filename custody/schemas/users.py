@@ -130,8 +130,6 @@ class User(Shape):
 
 
 class UpdateUserInfoRequest(Request):
-    """``POST /api/v1/update-user-info``: of the caller. What is left out stays; an empty text takes it away."""  # noqa: E501
-
     first_name: NameOrNothing | None = None
     surname: NameOrNothing | None = None
     phone_number: PhoneNumberOrNothing | None = None
@@ -147,14 +145,14 @@ class MailSettings(Shape):
 
 
 class UpdateMailSettingsRequest(Request):
-    """``POST /api/v1/update-mail-settings``: what is left out stays."""
+    """What is left out stays."""
 
     waiting: StrictBool | None = None
     amounts: StrictBool | None = None
 
 
 class CreateWorkspaceRequest(WorkspaceRequest):
-    """``POST /api/v1/create-workspace``. ``workspace_id`` is the one that the request is made from."""
+    """``workspace_id`` is the one that the request is made from."""
 
     org_id: IntId
     name: Name
@@ -163,8 +161,8 @@ class CreateWorkspaceRequest(WorkspaceRequest):
 
 
 class UpdateWorkspaceRequest(WorkspaceRequest):
-    """``POST /api/v1/update-workspace``. What is left out stays. ``key_check_months``: once in how many months the device of each
-    signer of a vault has to sign something, a payment or a challenge (``register-key``); 0 asks nobody.
+    """What is left out stays. ``key_check_months``: once in how many months the device of each signer of a vault has to sign
+    something, a payment or a challenge (``register-key``); 0 asks nobody.
     """  # noqa: E501
 
     name: Name | None = None
@@ -211,8 +209,6 @@ UPDATE_WORKSPACE = Call(
 
 
 class AddWorkspaceToUserRequest(WorkspaceRequest):
-    """``POST /api/v1/add-workspace-to-user``: a membership without an invitation."""
-
     user_uuid: IntId
     role_uid: IntId
     creator_workspace_id: IntId
@@ -224,25 +220,23 @@ class AllocationResponse(Done):
 
 
 class LeaveWorkspaceRequest(WorkspaceRequest):
-    """``POST /api/v1/leave-workspace``. ``force``: even where a vault is left with too few signers."""
+    """``force``: even where a vault is left with too few signers."""
 
     force: StrictBool = False
 
 
 class RemoveUserRequest(LeaveWorkspaceRequest):
-    """``POST /api/v1/remove-user-from-workspace``: of a member, by somebody else."""
-
     user_uuid: IntId
 
 
 class ChangeUserRoleRequest(RemoveUserRequest):
-    """``POST /api/v1/change-user-role``: which takes approvals away, too, where the new role has none."""
+    """It takes approvals away, too, where the new role has none."""
 
     role_id: IntId
 
 
 class Member(Shape):
-    """A row of ``GET /api/v1/get-users-from-workspace``. ``can_sign``: holds an active key on the workspace's network."""  # noqa: E501
+    """``can_sign``: holds an active key on the workspace's network."""
 
     uuid: Int64 = Field(alias="UUID")
     email: Label = Field(alias="Email")
@@ -262,7 +256,7 @@ class InvitationStatus(StrEnum):
 
 
 class InviteToWorkspaceRequest(Request):
-    """``POST /api/v1/invite-to-workspace``. The specification calls the workspace ``workspace_context`` here."""  # noqa: E501
+    """The specification calls the workspace ``workspace_context`` here."""
 
     invited_email: EmailAddress
     workspace_context: IntId
@@ -292,15 +286,13 @@ class Invitation(Shape):
 
 
 class AcceptInviteQuery(Request):
-    """``GET /api/v1/accept-invite``: ``accept=false`` declines."""
+    """``accept=false`` declines."""
 
     invite_id: TextId
     accept: Yes
 
 
 class RevokeInviteRequest(WorkspaceRequest):
-    """``POST /api/v1/revoke-invite``."""
-
     invite_id: TextId
 
 

@@ -54,9 +54,7 @@ SignerIds = Annotated[
 
 
 class CreateWalletRequest(CycleFields):
-    """``POST /api/v1/create_wallet``. ``signers`` are user ids; ``transaction_limit`` is in BTC, and bounds each payment,
-    or, with ``per_cycle``, the sum of a cycle.
-    """  # noqa: E501
+    """``signers`` are user ids; ``transaction_limit`` is in BTC, and bounds each payment, or, with ``per_cycle``, the sum of a cycle."""  # noqa: E501
 
     name: Name
     network: ApiNetwork
@@ -77,8 +75,8 @@ class CreateWalletRequest(CycleFields):
 
 
 class VaultsQuery(WorkspaceQuery):
-    """``GET /api/v1/list-wallets`` and ``vault-names``, the oldest first: all of them, or a page of ``limit``; ``after`` is the last
-    id seen. ``vault_id`` for one, ``name`` for those whose name has this in it.
+    """All of them, or a page of ``limit``; ``after`` is the last id seen. ``vault_id`` for one, ``name`` for those whose name has this
+    in it.
     """  # noqa: E501
 
     vault_id: TextId | None = None
@@ -226,9 +224,9 @@ MAX_APPROVERS = 2
 
 
 class UpdateVaultControlsRequest(VaultRequest):
-    """``POST /api/v1/update-vault-controls``: the first two as they are to be; of the others, what is left out stays.
-    ``approvers``: of each one approval has to come, ``role:5`` from any member of that role, ``user:7`` from that one.
-    ``screening_webhook_id``: a webhook of the workspace, or ``none``.
+    """The first two as they are to be; of the others, what is left out stays. ``approvers``: of each one approval has to come,
+    ``role:5`` from any member of that role, ``user:7`` from that one. ``screening_webhook_id``: a webhook of the workspace, or
+    ``none``.
     """  # noqa: E501
 
     only_address_book: StrictBool
@@ -249,8 +247,8 @@ class UpdateVaultControlsRequest(VaultRequest):
 
 
 class ReplaceVaultRequest(VaultRequest):
-    """``POST /api/v1/replace-vault``: a new vault ``name`` in the place of ``vault_id``. ``m`` and ``signers``: as they are, unless they
-    are given; of each signer the key that is active now. Limit and controls are copied.
+    """A new vault ``name`` in the place of ``vault_id``. ``m`` and ``signers``: as they are, unless they are given; of each signer the
+    key that is active now. Limit and controls are copied.
     """  # noqa: E501
 
     name: Name
@@ -267,8 +265,6 @@ class ReplacedVault(Shape):
 
 
 class FreezeVaultRequest(VaultRequest):
-    """``POST /api/v1/freeze-vault``."""
-
     reason: Annotated[Text, Field(min_length=1)] | None = None
 
 
@@ -277,8 +273,6 @@ ExportForm = Literal["descriptor", "bsms", "policy"]
 
 
 class VaultExportQuery(VaultQuery):
-    """``GET /api/v1/vault-export``."""
-
     format: ExportForm = "descriptor"
 
 

@@ -201,7 +201,7 @@ class DeliveryStatus(StrEnum):
 
 
 class CreateWebhookRequest(WorkspaceRequest):
-    """``POST /api/v1/create-webhook``. ``kinds``: `EventKind`s, or ``*`` for all there are and will be."""
+    """``kinds``: `EventKind`s, or ``*`` for all there are and will be."""
 
     url: Url
     kinds: Kinds
@@ -230,16 +230,11 @@ class WebhookWithSecret(Webhook):
 
 
 class WebhookRequest(WorkspaceRequest):
-    """``POST /api/v1/delete-webhook`` and ``test-webhook``."""
-
     webhook_id: TextId
 
 
 class UpdateWebhookRequest(WebhookRequest):
-    """``POST /api/v1/update-webhook``. What is left out stays.
-
-    ``rotate_secret`` makes a new secret; deliveries carry the signatures of both for a day.
-    """
+    """What is left out stays. ``rotate_secret`` makes a new secret; deliveries carry the signatures of both for a day."""  # noqa: E501
 
     kinds: Kinds | None = None
     enabled: StrictBool | None = None
@@ -247,13 +242,11 @@ class UpdateWebhookRequest(WebhookRequest):
 
 
 class RedeliverWebhookRequest(WorkspaceRequest):
-    """``POST /api/v1/redeliver-webhook``."""
-
     delivery_id: TextId
 
 
 class WebhookDeliveriesQuery(WorkspaceQuery):
-    """``GET /api/v1/webhook-deliveries``: the newest first; ``after`` is the last id seen."""
+    """``after`` is the last id seen."""
 
     webhook_id: TextId
     after: TextId | None = None
