@@ -169,13 +169,16 @@ def bump_command(access: Access, given: str, fee_rate: str | None) -> None:
 @click.command("cancel")
 @_given
 @click.option("--reason", help="Why, for those who look at it later.")
+@click.option(
+    "--release-coins", is_flag=True, help="Free its coins, although whoever has its signatures can send it."
+)
 @asking_in_workspace
-def cancel_command(access: Access, given: str, reason: str | None) -> None:
+def cancel_command(access: Access, given: str, **how: Any) -> None:
     """Cancel a proposal that waits for signatures. Signatures already given stay valid, and it says so."""
     one = proposal_of(access, given)
     _show(one)
-    access.confirm("Cancel it?")
-    done = access.make(access.client.cancel_psbt, psbt_id=one.psbt_id, reason=reason)
+    access.confirm("Cancel it, and free its coins?" if how["release_coins"] else "Cancel it?")
+    done = access.make(access.client.cancel_psbt, psbt_id=one.psbt_id, **how)
     give(done, f"Cancelled: {title_of(one)}, proposal {done.psbt_id}. {done.detail}")
 
 

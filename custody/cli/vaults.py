@@ -73,11 +73,13 @@ def show_command(access: Access, given: str) -> None:
     """Show a vault: balance, limit, signers, a fresh address, and the code that its signers compare."""
     one = vault_of(access, given)
     code = access.client.vault_export(workspace_id=access.workspace_id, vault_id=one.id).verification_code
-    shown = {**one.model_dump(mode="json", by_alias=True), "verification_code": code}
-    give(shown, *_lines(one, code))
+    now = access.client.vault_controls(access.workspace_id, one.id)
+    approvers = now.model_dump(mode="json", include={"named_approvers"})
+    shown = {**one.model_dump(mode="json", by_alias=True), "verification_code": code, **approvers}
+    give(shown, *_lines(one, code, now))
 
 
-def _lines(one: "Vault", code: str) -> "Iterator[str]":
+def _lines(one: "Vault", code: str, now: "VaultControls") -> "Iterator[str]":
     yield f"Vault '{one.name}' {one.id}    {one.chain}"
     if one.lacks_signers:
         yield f"  Stopped:     fewer than {one.m} of its signers can sign a payment; see the state of each."
@@ -94,6 +96,7 @@ def _lines(one: "Vault", code: str) -> "Iterator[str]":
     for each in one.signers:
         signed = f"{each.last_signed_at:%Y-%m-%d}" if each.last_signed_at else "not known"
         yield f"    {signed}  {each.name or f'member {each.user_id}'}{_state(each)}"
+    yield from (f"  One approval has to come from {foreign(each.words)}" for each in now.named_approvers)
     yield f"  Confirmed:   {amount(one.confirmed_sats)}"
     yield f"  Unconfirmed: {amount(one.unconfirmed_sats)}"
     named = f"; custody vault coins {one.id[:8]} --state {{}} names them"

@@ -17,7 +17,7 @@ from custody.schemas import history as wire
 from custody.schemas.history import VAULT_STATEMENT
 from custody.server.calls import Ctx, serves
 from custody.server.chain.backend import MEDIAN_TIME_SPAN
-from custody.server.errors import StateConflict
+from custody.server.errors import Invalid, StateConflict
 from custody.server.history.records import movement_records
 from custody.server.shown import apart, shown
 from custody.server.store.models import ChainBlockRow, MovementRow, VaultRow
@@ -31,20 +31,22 @@ _LATER: Final = "Ask for it then, or for an earlier month."
 
 @serves(VAULT_STATEMENT)
 def vault_statement(ctx: Ctx, query: wire.VaultStatementQuery) -> wire.VaultStatement:
-    """Raises NotFound, StateConflict (the month is not closed)."""
+    """Raises NotFound, StateConflict (the month is not closed), Invalid (a cursor of another one)."""
     db, vault = ctx.db, vault_in(ctx.db, ctx.access, query.vault_id)
     first, end = _month(query.month)
     _require_closed(ctx, query.month, end)
     before, until = _first_height(db, vault, first), _first_height(db, vault, end)
     ours = and_(MovementRow.vault_id == vault.id, before <= MovementRow.height, MovementRow.height < until)
     sats = MovementRow.amount_sats
+    # Without a cursor, before all.
+    height, _, nth = (query.cursor or "-1.0").partition(".")
+    place, after = tuple_(MovementRow.height, MovementRow.place), tuple_(int(height), int(nth))
     sums = select(func.sum(sats).filter(sats > 0), func.sum(sats).filter(sats < 0), func.count())
-    came, went, count = db.execute(sums.where(ours)).one()
-    place = tuple_(MovementRow.height, MovementRow.place)
-    listed = select(MovementRow).where(ours).order_by(MovementRow.height, MovementRow.place)
-    if query.cursor is not None:
-        at, nth = query.cursor.split(".")
-        listed = listed.where(place > tuple_(int(at), int(nth)))
+    here = func.count().filter(place == after)
+    came, went, count, is_here = db.execute(sums.add_columns(here).where(ours)).one()
+    if query.cursor is not None and not is_here:
+        raise Invalid.at("/cursor", "It is no place in this month of this vault: begin without it.")
+    listed = select(MovementRow).where(ours, place > after).order_by(MovementRow.height, MovementRow.place)
     rows = list(db.scalars(listed.limit(query.limit + 1)))
     page, more = rows[: query.limit], len(rows) > query.limit
     movements, unreadable = apart(

@@ -80,6 +80,11 @@ def test_a_proposal_is_cancelled_and_what_is_out_is_said(desk, service):
     assert "The platform has no signature of it; its coins are free. A signer may hold one:" in told.stdout
     assert status(desk, psbt_id) == ["CANCELLED"]
     assert "twice·  Status:  confirmed" in service("proposal", "show", psbt_id).output
+    signed = proposed(desk)
+    desk.approve("alice", signed)
+    assert "Its coins stay locked" in service("proposal", "cancel", signed, answers="y\n").stdout
+    freed = service("proposal", "cancel", signed, "--release-coins", answers="y\n").stdout
+    assert "Its coins are free: do not pay again" in freed
 
 
 def test_what_screening_holds_is_said_and_until_when(desk, service):

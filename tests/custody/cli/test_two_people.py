@@ -142,6 +142,8 @@ def test_whose_approval_is_asked_for_is_asked_of_a_second_person(ruled, run):
     assert approvers().endswith("from each of:\n  the role Signer\n  bob@example.org\n")
     ruled.deposit(100_000, to=vault.address)
     psbt_id = ruled.propose(20_000, wallet_id=vault.id).json()["psbt_id"]
+    shown = run(ADMIN, "vault", "show", vault.id).stdout
+    assert "from the role Signer\n  One approval has to come from bob@example.org\n" in shown
     assert "Waits for an approval from bob@example.org\n" in run(ADMIN, "proposal", "show", psbt_id).stdout
     run(EVE, "change", "confirm", approvers("--nobody").split("change ")[1].split(".")[0])
     assert approvers().endswith("has no named approver.\n")

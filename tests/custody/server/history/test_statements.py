@@ -113,5 +113,8 @@ def test_a_closed_month_agrees_with_the_chain_and_stays_whatever_times_blocks_sa
         assert said == closed
     assert [one["txid"] for one in closed["movements"]] == before(desk, end)
     assert statement(desk, month, limit=1) == closed
+    if (cursor := ok(asked(desk, month, limit=1))["next_cursor"]) is not None:
+        refused(asked(desk, month, cursor="9999999999.9999999999"), 422, "VALIDATION")
+        refused(asked(desk, month - timedelta(days=1), cursor=cursor), 422, "VALIDATION")
     nothing = statement(desk, month - timedelta(days=1))
     assert (nothing["opening_sats"], nothing["closing_sats"], nothing["count"]) == (0, 0, 0)
