@@ -86,4 +86,4 @@ def _of_document(name: str, title: str) -> str:
     """``PYTHON``: of the environment that has the programs; the site is built in another."""
     command = [os.environ["PYTHON"], "-m", "tools.openapi", name]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return str(rendered(title, json.loads(printed)))
+    return rendered(title, json.loads(printed))
