@@ -25,9 +25,9 @@ from custody.server.chain.backend import (
     ChainTransaction,
 )
 from custody.server.chain.embedded import EmbeddedChain
-from custody.server.chain.engine import split_block
 from custody.server.chain.esplora import EsploraBackend
 from custody.server.chain.esplora.wire import RequestPace
+from custody.server.chain.raw_blocks import BlockHeader, read_block
 from multisig.errors import InvalidTransaction
 from multisig.hashes import sha256d
 from multisig.network import Network
@@ -46,8 +46,12 @@ GENESIS_HEADER = bytes.fromhex(
 )
 ESTIMATES = {"1": 12.345, "2": 12.345, "3": 8.0, "6": 4.0, "25": 2.001, "144": 1.0, "1008": 1.0}
 
+
 # A miss is searched for in every block each time.
-_transactions = cache(split_block)
+@cache
+def _transactions(raw: bytes):
+    return [each.parse() for each in read_block(raw, BlockHeader.parse(raw).hash).transactions]
+
 
 Twist = Callable[[httpx.Response], httpx.Response]
 

@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from multisig.errors import InvalidTransaction
-from multisig.hashes import sha256d
-from multisig.transaction import Transaction, TxOut, read_transactions
+from multisig.transaction import Transaction, TxOut
 from multisig.units import MAX_MONEY
 
 if TYPE_CHECKING:
@@ -187,16 +185,3 @@ class Chainstate:
         if self._manager is None:
             raise ChainClosed("The chainstate is closed.")
         return self._manager
-
-
-def block_hash(raw: bytes) -> bytes:
-    """The hash of a serialised block, in wire order."""
-    return sha256d(raw[:HEADER_BYTES])
-
-
-def split_block(raw: bytes) -> tuple[Transaction, ...]:
-    """The transactions of a serialised block, coinbase first. Raises InvalidBlock for other bytes."""
-    try:
-        return tuple(each.parse() for each in read_transactions(raw[HEADER_BYTES:]))
-    except InvalidTransaction as error:
-        raise InvalidBlock("these bytes are not a block") from error

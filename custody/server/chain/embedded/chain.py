@@ -11,7 +11,7 @@ from custody.server.chain import backend
 from custody.server.chain.embedded import mining
 from custody.server.chain.embedded.index import BlockStore, CoinIndex
 from custody.server.chain.embedded.mempool import FEE_FLOOR, Mempool
-from custody.server.chain.engine import Chainstate, block_hash, split_block
+from custody.server.chain.engine import Chainstate
 from custody.server.chain.raw_blocks import BlockHeader, read_block
 from custody.server.errors import ChainUnavailable
 from multisig.network import Network
@@ -192,10 +192,11 @@ class EmbeddedChain:
             fees=fees,
             extra_nonce=store.count(),
         )
-        store.add(block_hash(raw), raw)
+        header = BlockHeader.parse(raw)
+        store.add(bytes.fromhex(header.hash)[::-1], raw)
         self._engine.submit(raw)
         self._mempool.rebuild(self._follow_engine(store))
-        return backend.BlockRef(parent.height + 1, block_hash(raw)[::-1].hex(), time)
+        return backend.BlockRef(parent.height + 1, header.hash, time)
 
     @contextmanager
     def _writing(self) -> Iterator[BlockStore]:
@@ -225,9 +226,10 @@ class EmbeddedChain:
         ].hex() != tip.hash:
             returned = self._index.disconnect_tip() + returned
         for height in range(tip.height + 1, best + 1):
-            raw = store.raw(self._engine.hash_at(height))
-            header = BlockHeader.parse(raw)
-            self._index.connect(backend.BlockRef(height, header.hash, header.time), split_block(raw))
+            block_hash = self._engine.hash_at(height)
+            block = read_block(store.raw(block_hash), block_hash[::-1].hex())
+            ref = backend.BlockRef(height, block.header.hash, block.header.time)
+            self._index.connect(ref, tuple(each.parse() for each in block.transactions))
         return returned
 
     def _replay(self) -> None:

@@ -5,7 +5,8 @@ import pytest
 
 from custody.server.chain.backend import RefusalCode, SpendingTransaction
 from custody.server.chain.embedded.mining import build_block
-from custody.server.chain.engine import HEADER_BYTES, block_hash, split_block
+from custody.server.chain.engine import HEADER_BYTES
+from custody.server.chain.raw_blocks import BlockHeader, read_block
 from custody.server.errors import ChainUnavailable
 from multisig.network import Network
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
@@ -167,7 +168,7 @@ class TestBlocks:
         assert rig.backend.data_at(block.height, b"") is not None
 
         def doubled(response):
-            raw, last = response.content, split_block(response.content)[-1].serialize()
+            raw, last = response.content, read_block(response.content, block.hash).transactions[-1].raw
             assert raw[HEADER_BYTES] == 3
             body = raw[HEADER_BYTES + 1 :]
             return httpx.Response(200, content=raw[:HEADER_BYTES] + b"\x04" + body + last)
@@ -210,7 +211,7 @@ class TestBlocks:
         idle = next(
             made
             for made in (raw[:76] + nonce.to_bytes(4, "little") for nonce in range(100))
-            if block_hash(made)[-1] >= 0x80
+            if BlockHeader.parse(made).hash >= "8"
         )
         block = rig.explorer.block_value(tip.height + 1, idle)
         with (
