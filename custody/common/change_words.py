@@ -25,18 +25,12 @@ _OF_VAULTS: Final = frozenset({CREATE_WALLET.path, UPDATE_VAULT.path})
 
 # By the path of the call that waits.
 TITLES: Final[Mapping[str, str]] = {path: call.second_person for path, call in CONFIRMABLE.items()}
+# Of those whose own names do not say it.
 FIELDS: Final[Mapping[str, str]] = {
-    "name": "Name",
-    "description": "Description",
-    "role_id": "Role",
     "role_uid": "Role",
     "confirming_role_id": "Role whose members confirm",
     "user_uuid": "Person",
-    "vault_id": "Vault",
     "rule_name": "Permission",
-    "permissions": "Permissions",
-    "rights": "Rights",
-    "networks": "Networks",
     "transaction_limit": "Limit",
     "new_transaction_limit": "Limit of each member",
     "only_address_book": "It pays only addresses of the address book",
@@ -46,33 +40,22 @@ FIELDS: Final[Mapping[str, str]] = {
     "screening_fails_open": "A proposal that it does not decide in time goes on",
     "approvers": "One approval has to come from each of",
     "invited_email": "E-mail address",
-    "address": "Address",
     "uid": "Entry of the address book",
     "resembles": "Only resembles",
     "url": "Address on the Internet",
     "kinds": "Events",
     "enabled": "Switched on",
     "rotate_secret": "Make a new secret",
-    "webhook_id": "Webhook",
     "service_account_id": "Program",
     "expires_at": "Ends",
     "is_on": "Switched on",
-    "key_id": "Key",
-    "reason": "Reason",
-    "coin": "Coin",
-    "until": "Until",
     "cooling_off_hours": "Hours of cooling off",
-    "issuer": "Issuer",
-    "client_id": "Client",
     "is_required": "Members have to use it",
-    "network": "Network",
     "force": "Even where a vault is left with too few signers",
     "key_check_months": "Months between key checks",
     "m": "Signatures needed",
-    "signers": "Signers",
     "psbt_id": "Proposal",
     "overlap_hours": "Hours that the current secret stays valid",
-    "message": "Message",
     "with_coins": "Its confirmed coins are named and signed for",
 }
 # A box that nobody ticked.
@@ -114,9 +97,13 @@ def kind_words(kind: str) -> str:
     return "all events" if kind == EVERY_KIND else f"{about} {what}".replace("_", " ").strip()
 
 
+def field_words(field: str) -> str:
+    return FIELDS.get(field) or field.removesuffix("_id").replace("_", " ").capitalize()
+
+
 def facts_of(change: Change) -> list[tuple[str, str]]:
     said = [
-        (FIELDS.get(field, field.replace("_", " ")), _beside_now(change, field, value))
+        (field_words(field), _beside_now(change, field, value))
         for field, value in change.body.items()
         if field not in UNSAID and field not in BESIDE_AMOUNT and value is not _UNFORCED.get(field)
     ]

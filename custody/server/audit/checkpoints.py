@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from custody.common.private_files import sync_folder
 from custody.schemas.common import format_time
 from custody.server.audit.log import AuditLog
+from custody.server.errors import Misconfigured
 from custody.server.rules.audit import PLATFORM_CHAIN, Category, Event, is_chain, stored_facts
 from custody.server.rules.checkpoints import Checkpoint, CheckpointSeries, Head, public_key_of, read_into
 from custody.server.rules.credentials import PLATFORM
@@ -37,12 +38,8 @@ SIGNED: Final = Event(
 )
 
 
-class CannotCheckpoint(Exception):
+class CannotCheckpoint(Misconfigured):
     """Nothing was signed: ``hint`` says what to do."""
-
-    def __init__(self, sentence: str, hint: str) -> None:
-        super().__init__(sentence)
-        self.hint = hint
 
 
 @dataclass(eq=False)

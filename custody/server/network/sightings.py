@@ -28,6 +28,7 @@ from custody.server.proposals.lifecycle import (
     newer_than,
     note_trouble,
 )
+from custody.server.proposals.verifying import spent_outputs
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import PLATFORM
 from custody.server.rules.lifecycle import ENDED, LifecycleEvent, Observation, events_for
@@ -216,14 +217,8 @@ def _keep_final(proposal: ProposalRow, transaction: Transaction) -> None:
     """Stores a final transaction that signers combined without the platform, so that it can be broadcast
     again after a reorganisation.
     """
-    psbt = Psbt.parse(proposal.psbt)
-    spent = [
-        item.non_witness_utxo.outputs[item.outpoint.vout]
-        for item in psbt.inputs
-        if item.non_witness_utxo is not None
-    ]
     try:
-        verify_transaction(transaction, spent)
+        verify_transaction(transaction, spent_outputs(Psbt.parse(proposal.psbt)))
     except InvalidSpend as error:
         # The backend may return another witness next time.
         log.warning("transaction not kept", proposal=proposal.id, reason=str(error))

@@ -212,10 +212,15 @@ def approvals_missing(db: Session, vault: VaultRow, proposal_id: str) -> list[st
 
 
 def _approvers(db: Session, proposal_id: str) -> list[Approver]:
-    approved = DecisionRow.decision == "approve", DecisionRow.is_complete
     query = select(DecisionRow.user_id, DecisionRow.role_id)
-    rows = db.execute(query.where(DecisionRow.proposal_id == proposal_id, *approved))
+    rows = db.execute(query.where(DecisionRow.proposal_id == proposal_id, DecisionRow.is_complete))
     return [(user_id, role_id) for user_id, role_id in rows]
+
+
+def decliners(db: Session, proposal_id: str) -> set[int]:
+    """The users who have declined it."""
+    declined = DecisionRow.proposal_id == proposal_id, DecisionRow.decision == "reject"
+    return set(db.scalars(select(DecisionRow.user_id).where(*declined)))
 
 
 def approves_anew(db: Session, vault: VaultRow, proposal_id: str, approver: Approver) -> bool:
@@ -227,8 +232,7 @@ def approves_anew(db: Session, vault: VaultRow, proposal_id: str, approver: Appr
 
 def is_lost_by_decline(db: Session, vault: VaultRow, proposal: ProposalRow) -> bool:
     """Whether one who could approve it has declined, and without them the others cannot complete it."""
-    declined = DecisionRow.proposal_id == proposal.id, DecisionRow.decision == "reject"
-    out = set(db.scalars(select(DecisionRow.user_id).where(*declined)))
+    out = decliners(db, proposal.id)
     seats = signers_of(db, [vault.id])[vault.id]
     if not vault.maker_may_approve:
         makers = makers_of(db, [proposal.family_id])[proposal.family_id]

@@ -39,7 +39,6 @@ LOST = Event(
 
 def complete_what_waits(db: Session, vault: VaultRow, now: datetime) -> None:
     """Queues the vault's pending proposals with signatures enough, after its approvers have changed."""
-    approvals = DecisionRow.decision == "approve", DecisionRow.is_complete
     query = (
         select(ProposalRow.id)
         .join(DecisionRow, DecisionRow.proposal_id == ProposalRow.id)
@@ -47,7 +46,7 @@ def complete_what_waits(db: Session, vault: VaultRow, now: datetime) -> None:
             ProposalRow.vault_id == vault.id,
             ProposalRow.status == Status.PENDING.value,
             ProposalRow.profile_key_id.is_(None),
-            *approvals,
+            DecisionRow.is_complete,
         )
         .group_by(ProposalRow.id)
         .having(func.count() >= vault.m)

@@ -134,14 +134,14 @@ def _recipients(
     return recipients, Intent(tuple(paid), data)
 
 
-def read_script(address: str, network: Network, pointer: str) -> bytes:
+def read_script(address: str, network: Network, pointer: str, code: str = "invalid") -> bytes:
     """Raises WrongNetworkAddress, Invalid."""
     try:
         return decode_address(address, network)
     except WrongNetwork as error:
         raise WrongNetworkAddress.at(pointer, str(error), "wrong-network") from error
     except InvalidAddress as error:
-        raise Invalid.at(pointer, str(error)) from error
+        raise Invalid.at(pointer, str(error), code) from error
 
 
 def _require_no_dust(output: TxOut, pointer: str) -> None:

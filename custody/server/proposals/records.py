@@ -85,7 +85,7 @@ def proposal_records(
             (
                 (each.user_id, each.role_id)
                 for each in (decisions.get((proposal.id, one.key_id)) for one in signing[proposal.id])
-                if each is not None and each.decision == "approve" and each.is_complete
+                if each is not None and each.is_complete
             ),
         )
         for proposal in proposals
@@ -177,7 +177,7 @@ def _gets_signatures(proposal: ProposalRow, signers: Sequence[SignerNow], reader
 def _signer(
     seat: SignerNow, decision: DecisionRow | None, name: str | None, *, may_approve: bool
 ) -> wire.ProposalSigner:
-    is_signed = decision is not None and decision.decision == "approve" and decision.is_complete
+    is_signed = decision is not None and decision.is_complete
     return shape_of(
         wire.ProposalSigner,
         seat,
@@ -258,7 +258,6 @@ def has_decided(user_id: int) -> Exists:
         .where(
             other.proposal_id == ProposalRow.id,
             other.role_id == role,
-            other.decision == "approve",
             other.is_complete,
             ~is_named.correlate(ProposalRow, other),
         )

@@ -9,7 +9,7 @@ one is among them.
 from collections.abc import Collection
 from typing import Any, Final
 
-from sqlalchemy import Select, and_, bindparam, func, insert, select
+from sqlalchemy import Select, and_, bindparam, insert, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.call import PermissionName
@@ -221,8 +221,7 @@ def _decline(ctx: Ctx, signer: Signer, reason: str | None) -> SignPsbtResponse:
 
 def end_by_decline(tools: Tools, db: Session, proposal: ProposalRow) -> None:
     """The others cannot complete it here. Where those who have not declined are M, anybody could send it."""
-    declined = DecisionRow.proposal_id == proposal.id, DecisionRow.decision == "reject"
-    are_enough = (db.scalar(select(func.count()).where(*declined)) or 0) <= proposal.n - proposal.m
+    are_enough = len(bounds.decliners(db, proposal.id)) <= proposal.n - proposal.m
     proposal.failure_code, proposal.keeps_coins = "declined", are_enough and may_be_sent(db, proposal)
     tools.lifecycle.apply(db, proposal, lifecycle.LifecycleEvent.THRESHOLD_LOST)
 

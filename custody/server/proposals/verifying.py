@@ -117,7 +117,7 @@ def final_transaction(signed: ProvenSpend) -> Transaction:
     Raises InvalidSpend where the consensus engine refuses what our own checks accept: a bug of ours, which
     must never reach the network.
     """
-    transaction, spent = signed.finalise(), _spent_outputs(signed.psbt)
+    transaction, spent = signed.finalise(), spent_outputs(signed.psbt)
     verify_transaction(transaction, spent)
     if is_proof(signed.psbt):
         # As a third party would.
@@ -128,7 +128,7 @@ def final_transaction(signed: ProvenSpend) -> Transaction:
     return transaction
 
 
-def _spent_outputs(psbt: Psbt) -> list[TxOut]:
+def spent_outputs(psbt: Psbt) -> list[TxOut]:
     """The spent outputs from the previous transactions, whose hashes the inputs commit to."""
     outputs = []
     for item in psbt.inputs:

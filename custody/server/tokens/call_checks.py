@@ -17,6 +17,7 @@ from custody.schemas.asset_tokens import (
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TxType
 from custody.server import errors
+from custody.server.proposals.payments import read_script
 from custody.server.rules.lifecycle import ENDED
 from custody.server.store.models import (
     ContractCallRow,
@@ -30,7 +31,7 @@ from custody.server.tokens.index_reading import IndexedBlock
 from custody.server.tokens.state import Cells
 from custody.server.tokens.status import FAILURE_WORDS
 from custody.server.vaults.stored import address_script, may_be_of_vault
-from multisig import InvalidAddress, Network, WrongNetwork, decode_address
+from multisig import InvalidAddress, Network
 from multisig.errors import InvalidToken
 from multisig.tokens import Function, TokenAmount, TokenCall, encode_payload, parse_bytecode
 from multisig.tokens.machine import TokenFailure, TokenTransaction, simulate
@@ -72,19 +73,10 @@ def read_call(request: CallContractRequest, network: Network, address_at: str = 
         raise errors.Invalid.at("/args", f"{function.wire_name} takes {_words(function)}.")
     texts = [arg.value for arg in request.args if isinstance(arg, TextArg)]
     numbers = [arg.value for arg in request.args if isinstance(arg, NumberArg)]
-    address = _script(texts[0], network, address_at) if texts else None
+    address = read_script(texts[0], network, address_at, InvalidAddress.code) if texts else None
     for place, recipient in enumerate(request.recipients or ()):
-        _script(recipient, network, f"/recipients/{place}")
+        read_script(recipient, network, f"/recipients/{place}", InvalidAddress.code)
     return PlannedCall(function, tuple(request.args), address, numbers[0] if numbers else None, address_at)
-
-
-def _script(text: str, network: Network, pointer: str) -> bytes:
-    try:
-        return decode_address(text, network)
-    except WrongNetwork as error:
-        raise errors.WrongNetworkAddress.at(pointer, str(error), "wrong-network") from error
-    except InvalidAddress as error:
-        raise errors.Invalid.at(pointer, str(error), error.code) from error
 
 
 def _words(function: Function) -> str:

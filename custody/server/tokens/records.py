@@ -188,9 +188,7 @@ def _signers(
     signed = set(
         db.execute(
             select(DecisionRow.proposal_id, DecisionRow.key_id).where(
-                DecisionRow.proposal_id.in_(versions),
-                DecisionRow.decision == "approve",
-                DecisionRow.is_complete,
+                DecisionRow.proposal_id.in_(versions), DecisionRow.is_complete
             )
         )
     )

@@ -3,13 +3,13 @@ index of tokens, and is never stored (ADR 22).
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
 from sqlalchemy import and_, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from custody.schemas.asset_tokens import CallStatus, ContractStatus
 from custody.schemas.proposals import ProposalStatus as Proposal
@@ -74,23 +74,6 @@ _ENDED_WORDS: Final[Mapping[Proposal, str]] = {
 TAKEN_BACK: Final = "It was taken back: its coins returned to the vault."
 
 
-class FamilyVersion(NamedTuple):
-    """One proposal of a family, without its bytes. ``carries``: whether it has the token's data; one that
-    cancels the payment has none.
-    """
-
-    id: str
-    family_id: str
-    status: Proposal
-    carries: bool
-    txid: str | None
-    txid_expected: str
-    fee_sats: int
-    block_hash: str | None
-    failure_reason: str | None
-    updated_at: datetime
-
-
 class IndexedOutcome(NamedTuple):
     """What the index of tokens has of a transaction. ``failure``: the failed rule, as the index stores it."""
 
@@ -107,7 +90,7 @@ class TokenFamily:
     ``txids``: of every version, broadcast or not.
     """
 
-    best: FamilyVersion
+    best: ProposalRow
     status: CallStatus
     reason: str | None
     confirmed_at: datetime | None
@@ -119,31 +102,31 @@ def token_families(db: Session, chain: str, family_ids: Collection[str]) -> dict
     """By the family's id."""
     families = _families(db, family_ids)
     best = {family_id: best_of(members) for family_id, members in families.items()}
-    read = _judged(db, chain, [each for each in best.values() if each.status is Proposal.CONFIRMED])
+    read = _judged(db, chain, [each for each in best.values() if each.status == Proposal.CONFIRMED])
     return {
         family_id: family_of(members, read.get(best[family_id].id)) for family_id, members in families.items()
     }
 
 
-def best_of(members: Sequence[FamilyVersion]) -> FamilyVersion:
+def best_of(members: Sequence[ProposalRow]) -> ProposalRow:
     """The member whose status is the family's. ``members``: all of them, the oldest first; among equals the
-    newer one is taken.
+    newer one is taken. One without the token's data cancels the payment.
     """
-    carrying = [member for member in members if member.carries] or list(members)
+    carrying = [member for member in members if member.op_return_hex is not None] or list(members)
     for status in _PRECEDENCE:
-        chosen = [member for member in carrying if member.status is status]
+        chosen = [member for member in carrying if member.status == status]
         if chosen:
             return chosen[-1]
     return carrying[-1]
 
 
-def family_of(members: Sequence[FamilyVersion], judged: IndexedOutcome | None) -> TokenFamily:
+def family_of(members: Sequence[ProposalRow], judged: IndexedOutcome | None) -> TokenFamily:
     """``judged``: what the index has of `best_of` the members, in the block in which that is confirmed; None
     while the index has not read the block, or has read another branch: the effect is unknown.
     """
     best = best_of(members)
-    if best.status is not Proposal.CONFIRMED:
-        status = _BY_PROPOSAL[best.status]
+    if best.status != Proposal.CONFIRMED:
+        status = _BY_PROPOSAL[Proposal(best.status)]
     elif judged is None:
         status = CallStatus.BROADCASTING
     else:
@@ -158,48 +141,30 @@ def family_of(members: Sequence[FamilyVersion], judged: IndexedOutcome | None) -
     )
 
 
-def _reason(members: Sequence[FamilyVersion], best: FamilyVersion, judged: IndexedOutcome | None) -> str:
+def _reason(members: Sequence[ProposalRow], best: ProposalRow, judged: IndexedOutcome | None) -> str:
     if judged is not None and judged.failure is not None:
         # With the rule's name, which programs look for.
         words = FAILURE_WORDS[TokenFailure(judged.failure)]
         return f"It was mined without effect: {words} ({judged.failure})"
-    if any(member.status is Proposal.CONFIRMED and not member.carries for member in members):
+    if any(each.status == Proposal.CONFIRMED and each.op_return_hex is None for each in members):
         return TAKEN_BACK
-    return best.failure_reason or _ENDED_WORDS[best.status]
+    return best.failure_reason or _ENDED_WORDS[Proposal(best.status)]
 
 
-def _families(db: Session, family_ids: Collection[str]) -> Mapping[str, list[FamilyVersion]]:
+def _families(db: Session, family_ids: Collection[str]) -> Mapping[str, list[ProposalRow]]:
     """By family, its members, the oldest first, as `age_in_family` has it."""
-    families: dict[str, list[FamilyVersion]] = defaultdict(list)
+    families: dict[str, list[ProposalRow]] = defaultdict(list)
     if not family_ids:
         return families
-    rows = db.execute(_VERSIONS.where(ProposalRow.family_id.in_(family_ids)))
-    for row in sorted((_version(row) for row in rows), key=lambda each: (each.fee_sats, each.id)):
+    of_them = select(ProposalRow).where(ProposalRow.family_id.in_(family_ids))
+    # A hundred kilobytes each, which no status needs.
+    light = of_them.options(defer(ProposalRow.psbt), defer(ProposalRow.final_tx))
+    for row in sorted(db.scalars(light), key=lambda each: (each.fee_sats, each.id)):
         families[row.family_id].append(row)
     return families
 
 
-# Without the PSBT and the final transaction: a hundred kilobytes each, which no status needs.
-_VERSIONS = select(
-    ProposalRow.id,
-    ProposalRow.family_id,
-    ProposalRow.status,
-    ProposalRow.op_return_hex.is_not(None),
-    ProposalRow.txid,
-    ProposalRow.txid_expected,
-    ProposalRow.fee_sats,
-    ProposalRow.block_hash,
-    ProposalRow.failure_reason,
-    ProposalRow.updated_at,
-)
-
-
-def _version(row: Iterable[object]) -> FamilyVersion:
-    version = FamilyVersion(*row)  # type: ignore[arg-type]  # the columns above, in their order
-    return version._replace(status=Proposal(version.status), carries=bool(version.carries))
-
-
-def _judged(db: Session, chain: str, confirmed: Collection[FamilyVersion]) -> dict[str, IndexedOutcome]:
+def _judged(db: Session, chain: str, confirmed: Collection[ProposalRow]) -> dict[str, IndexedOutcome]:
     """By the proposal's id. Only where the index has read it in the block that the proposal names: the two
     follow the chain independently.
     """

@@ -135,8 +135,8 @@ class CoinLockRow(Base):
 
 
 class DecisionRow(Base):
-    """A signer's decision on a proposal. ``is_complete``: every input that needs this key has its
-    signature. ``role_id``: the role that they had then, which may be deleted since.
+    """A signer's decision on a proposal. ``is_complete``: it is an approval, and every input that needs this
+    key has its signature. ``role_id``: the role that they had then, which may be deleted since.
     """
 
     __table_args__ = (CheckConstraint("decision IN ('approve', 'reject')", name="decision"),)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from custody.schemas.asset_tokens import CallStatus
 from custody.schemas.proposals import ProposalStatus as Proposal
 from custody.server.rules.lifecycle import ENDED
+from custody.server.store.models import ProposalRow
 from custody.server.tokens.status import (
     TAKEN_BACK,
-    FamilyVersion,
     IndexedOutcome,
     best_of,
     family_of,
@@ -21,14 +21,15 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 UNREAD, EFFECTIVE, WITHOUT_EFFECT = None, IndexedOutcome("b", NOW, None), IndexedOutcome("b", NOW, "paused")
 
 
-def member(status: Proposal, carries: bool = True, failure_reason: str | None = None) -> FamilyVersion:
-    return FamilyVersion("id", "family", status, carries, None, "txid", 1, None, failure_reason, NOW)
+def member(status: Proposal, carries: bool = True, failure_reason: str | None = None) -> ProposalRow:
+    data, rest = "43" if carries else None, {"txid_expected": "txid", "updated_at": NOW}
+    return ProposalRow(status=status.value, op_return_hex=data, failure_reason=failure_reason, **rest)
 
 
 # A proof makes and calls no token.
 OF_TOKENS = [status for status in Proposal if status is not Proposal.PROVEN]
 MEMBERS = st.builds(member, st.sampled_from(OF_TOKENS), st.booleans(), st.none())
-FAMILIES = st.lists(MEMBERS, min_size=1, max_size=5).filter(lambda family: family[0].carries)
+FAMILIES = st.lists(MEMBERS, min_size=1, max_size=5).filter(lambda family: family[0].op_return_hex)
 
 
 def test_p35_the_index_decides_of_a_confirmed_transaction_and_of_no_other():
@@ -52,9 +53,9 @@ def test_a_reason_stands_beside_what_failed_and_nothing_else(family, judged):
 @given(FAMILIES)
 def test_an_ended_version_speaks_only_where_all_have_ended(family):
     best = best_of(family)
-    assert best.carries
+    assert best.op_return_hex
     if best.status in ENDED:
-        assert all(member.status in ENDED for member in family if member.carries)
+        assert all(member.status in ENDED for member in family if member.op_return_hex)
 
 
 @pytest.mark.parametrize(
