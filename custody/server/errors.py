@@ -3,6 +3,7 @@
 The web layer maps every leaf to its HTTP status, in one table.
 """
 
+import re
 from typing import Any, ClassVar, Self
 
 from pydantic import ValidationError
@@ -38,14 +39,16 @@ class Misconfigured(Exception):
 
 
 class CustodyError(Exception):
-    """``code`` is stable, the sentence says what is wrong, ``hint`` what the caller can do: what the code
-    advises, where the error does not know better.
+    """``code`` is stable, and the one of the error's own name where it says no other; the sentence says what
+    is wrong, ``hint`` what the caller can do: what the code advises, where the error does not know better.
     """
 
     code: ClassVar[ErrorCode]
     hint: str
 
     def __init_subclass__(cls) -> None:
+        if not hasattr(cls, "code"):
+            cls.code = ErrorCode[re.sub("(?<!^)(?=[A-Z])", "_", cls.__name__).upper()]
         if not hasattr(cls, "hint"):
             cls.hint = cls.code.advice
 
@@ -73,16 +76,13 @@ class CustodyError(Exception):
 
 
 class Unauthenticated(CustodyError):
-    code = ErrorCode.UNAUTHENTICATED
     hint = "Sign in again."
 
 
-class TokenExpired(CustodyError):
-    code = ErrorCode.TOKEN_EXPIRED
+class TokenExpired(CustodyError): ...
 
 
-class OtpInvalid(CustodyError):
-    code = ErrorCode.OTP_INVALID
+class OtpInvalid(CustodyError): ...
 
 
 class SignInOver(OtpInvalid):
@@ -92,7 +92,6 @@ class SignInOver(OtpInvalid):
 
 
 class PermissionDenied(CustodyError):
-    code = ErrorCode.PERMISSION_DENIED
     hint = "Ask an administrator of the workspace for a role that carries the permission."
 
 
@@ -103,48 +102,38 @@ class NoRoleOpens(PermissionDenied):
 
 
 class NotOrgMember(CustodyError):
-    code = ErrorCode.NOT_ORG_MEMBER
     hint = "Ask an administrator of the organisation to add you."
 
 
-class NotASigner(CustodyError):
-    code = ErrorCode.NOT_A_SIGNER
+class NotASigner(CustodyError): ...
 
 
 class KeyIsRevoked(CustodyError):
     code = ErrorCode.KEY_REVOKED
 
 
-class RoleLimitExceeded(CustodyError):
-    code = ErrorCode.ROLE_LIMIT_EXCEEDED
+class RoleLimitExceeded(CustodyError): ...
 
 
-class VaultLimitExceeded(CustodyError):
-    code = ErrorCode.VAULT_LIMIT_EXCEEDED
+class VaultLimitExceeded(CustodyError): ...
 
 
-class NotInAddressBook(CustodyError):
-    code = ErrorCode.NOT_IN_ADDRESS_BOOK
+class NotInAddressBook(CustodyError): ...
 
 
-class NotFound(CustodyError):
-    code = ErrorCode.NOT_FOUND
+class NotFound(CustodyError): ...
 
 
-class StateConflict(CustodyError):
-    code = ErrorCode.STATE_CONFLICT
+class StateConflict(CustodyError): ...
 
 
-class VaultFrozen(CustodyError):
-    code = ErrorCode.VAULT_FROZEN
+class VaultFrozen(CustodyError): ...
 
 
-class SecondPersonNeeded(CustodyError):
-    code = ErrorCode.SECOND_PERSON_NEEDED
+class SecondPersonNeeded(CustodyError): ...
 
 
-class LastAdmin(CustodyError):
-    code = ErrorCode.LAST_ADMIN
+class LastAdmin(CustodyError): ...
 
 
 class TooFewSigners(CustodyError):
@@ -158,36 +147,28 @@ class TooFewSigners(CustodyError):
     )
 
 
-class LockedFunds(CustodyError):
-    code = ErrorCode.LOCKED_FUNDS
+class LockedFunds(CustodyError): ...
 
 
-class KeyAlreadyActive(CustodyError):
-    code = ErrorCode.KEY_ALREADY_ACTIVE
+class KeyAlreadyActive(CustodyError): ...
 
 
-class KeyAccountsExhausted(CustodyError):
-    code = ErrorCode.KEY_ACCOUNTS_EXHAUSTED
+class KeyAccountsExhausted(CustodyError): ...
 
 
-class CallNotStalled(CustodyError):
-    code = ErrorCode.CALL_NOT_STALLED
+class CallNotStalled(CustodyError): ...
 
 
-class DeploymentNotConfirmed(CustodyError):
-    code = ErrorCode.DEPLOYMENT_NOT_CONFIRMED
+class DeploymentNotConfirmed(CustodyError): ...
 
 
-class AlreadyPaused(CustodyError):
-    code = ErrorCode.ALREADY_PAUSED
+class AlreadyPaused(CustodyError): ...
 
 
-class NotPaused(CustodyError):
-    code = ErrorCode.NOT_PAUSED
+class NotPaused(CustodyError): ...
 
 
-class IdempotencyInProgress(CustodyError):
-    code = ErrorCode.IDEMPOTENCY_IN_PROGRESS
+class IdempotencyInProgress(CustodyError): ...
 
 
 class TooMuch(CustodyError):
@@ -204,22 +185,17 @@ class Invalid(CustodyError):
     code = ErrorCode.VALIDATION
 
 
-class WrongNetworkAddress(CustodyError):
-    code = ErrorCode.WRONG_NETWORK_ADDRESS
+class WrongNetworkAddress(CustodyError): ...
 
 
-class Dust(CustodyError):
-    code = ErrorCode.DUST
+class Dust(CustodyError): ...
 
 
-class InsufficientFunds(CustodyError):
-    code = ErrorCode.INSUFFICIENT_FUNDS
+class InsufficientFunds(CustodyError): ...
 
 
 class TokenCoinMissing(CustodyError):
     """The vault has no coin at its own address that a token transaction could begin with."""
-
-    code = ErrorCode.TOKEN_COIN_MISSING
 
 
 class PsbtDiffers(CustodyError):
@@ -230,16 +206,13 @@ class SignatureInvalid(CustodyError):
     code = ErrorCode.BAD_SIGNATURE
 
 
-class WalletAddressMismatch(CustodyError):
-    code = ErrorCode.WALLET_ADDRESS_MISMATCH
+class WalletAddressMismatch(CustodyError): ...
 
 
-class IdempotencyKeyReused(CustodyError):
-    code = ErrorCode.IDEMPOTENCY_KEY_REUSED
+class IdempotencyKeyReused(CustodyError): ...
 
 
-class RateLimited(CustodyError):
-    code = ErrorCode.RATE_LIMITED
+class RateLimited(CustodyError): ...
 
 
 class ChainUnavailable(CustodyError):
@@ -248,7 +221,6 @@ class ChainUnavailable(CustodyError):
 
 
 class PolicyUnavailable(CustodyError):
-    code = ErrorCode.POLICY_UNAVAILABLE
     hint = "Spending policies cannot be read, so that nothing can be moved. Try again later."
 
 
