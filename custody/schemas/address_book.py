@@ -31,6 +31,8 @@ MAX_NAMED = 100
 # Longer than any address (BIP-173: 90 characters), so that the refusal can say what is wrong with it.
 MAX_ADDRESS = 200
 AddressText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_ADDRESS)]
+# Addresses with commas between them.
+AddressesText = Annotated[str, StringConstraints(max_length=400, pattern=r"^[0-9A-Za-z, ]+$")]
 
 
 class WhitelistAddress(Shape):
@@ -64,7 +66,7 @@ class AddWhitelistAddressRequest(WorkspaceRequest):
 
     name: Name
     address: AddressText
-    resembles: Label | None = None
+    resembles: AddressesText | None = None
 
 
 class RemoveWhitelistAddressRequest(WorkspaceRequest):
