@@ -3,7 +3,7 @@ the membership, a role or a permission.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -34,6 +34,8 @@ from custody.server.store.store import read_each
 from custody.server.vaults.stored import address_script
 from multisig.tokens.machine import Cell
 
+_DECLINE: Final = DecisionRow.proposal_id == ProposalRow.id, DecisionRow.decision == "reject"
+IS_DECLINED: Final = exists().where(*_DECLINE).correlate(ProposalRow)
 # Of a forced change, in an `Event`.
 SHORT: Final = "[; too few signers, or none of those who have to approve, are left in {short_vaults}]"
 
@@ -53,11 +55,47 @@ def approver(workspace_id: object, user_id: object) -> Select[int]:
     )
 
 
+class Waiting(NamedTuple):
+    """A pending movement of a vault, who has declined it, and the approvals that it has."""
+
+    proposal: ProposalRow
+    declined: set[int]
+    approved: list[Approver]
+
+
+def waiting_after_decline(db: Session, *which: ColumnElement[bool]) -> list[Waiting]:
+    """``which``: conditions of a `ProposalRow`."""
+    pending = ProposalRow.status == ProposalStatus.PENDING.value, ProposalRow.profile_key_id.is_(None)
+    both = select(ProposalRow, DecisionRow).join(DecisionRow, DecisionRow.proposal_id == ProposalRow.id)
+    waiting = dict[str, Waiting]()
+    for proposal, each in db.execute(both.where(*pending, IS_DECLINED, *which).order_by(ProposalRow.id)):
+        one = waiting.setdefault(proposal.id, Waiting(proposal, set(), []))
+        if each.decision == "reject":
+            one.declined.add(each.user_id)
+        elif each.is_complete:
+            one.approved.append((each.user_id, each.role_id))
+    return list(waiting.values())
+
+
+def makers_of(db: Session, family_ids: Collection[str]) -> defaultdict[str, set[int]]:
+    """By family, who proposed a version of it."""
+    makers = defaultdict[str, set[int]](set)
+    of = select(ProposalRow.family_id, ProposalRow.created_by).where(ProposalRow.family_id.in_(family_ids))
+    for family_id, maker in db.execute(of) if family_ids else ():
+        makers[family_id].add(maker)
+    return makers
+
+
 def vaults_left_short(
-    db: Session, lost: ColumnElement[bool], new_role: int | None = None, *, counts: bool = True
+    db: Session,
+    lost: ColumnElement[bool],
+    new_role: int | None = None,
+    *,
+    counts: bool = True,
+    waiting: Sequence[Waiting] = (),
 ) -> list[VaultRow]:
     """The vaults that would lose a signer and keep fewer than M who can still sign (unless their number does
-    not count), or nobody of whom an approval has to come, the oldest first.
+    not count), or nobody of whom an approval has to come, also of what is ``waiting``; the oldest first.
 
     ``lost``: of a `VaultSignerRow` with its `MembershipRow`, whether it signs no more: its key is revoked, or
     it may no longer approve; with a ``new_role``, it signs in that role from then on. Not included are vaults
@@ -72,15 +110,26 @@ def vaults_left_short(
     for vault_id, user_id in db.execute(held.join(MembershipRow, _IS_THEIRS).where(lost)):
         out[vault_id].add(user_id)
     seats, short = signers_of(db, out), dict[str, VaultRow]()
+    makers = makers_of(db, [one.proposal.family_id for one in waiting])
     for vault in db.scalars(select(VaultRow).where(VaultRow.id.in_(out))):
+        # Of any movement, and of what waits: who does not approve it, and who has.
+        cases: list[tuple[set[int], list[Approver]]] = [(set(), [])]
+        for one in (each for each in waiting if each.proposal.vault_id == vault.id):
+            barred = set() if vault.maker_may_approve else makers[one.proposal.family_id]
+            cases.append((one.declined | barred, one.approved))
         for stays in (False, True):
             had = able_among(seats[vault.id], stays=stays)
             left = [each for each in had if each[0] not in out[vault.id]]
             if new_role is not None:
                 left += [(each[0], new_role) for each in had if each[0] in out[vault.id]]
             is_few = counts and len(left) < min(vault.m, len(had))
-            if is_few or {*missing(vault.approvers, left)} - {*missing(vault.approvers, had)}:
-                short[vault.id] = vault
+            for no, given in cases:
+                before, after = (
+                    missing(vault.approvers, [*given, *(each for each in able if each[0] not in no)])
+                    for able in (had, left)
+                )
+                if is_few or {*after} - {*before}:
+                    short[vault.id] = vault
     there = (vault for vault in short.values() if not _is_over(db, vault))
     return sorted(there, key=lambda vault: (vault.created_at, vault.id))
 
@@ -101,12 +150,10 @@ def left_short_by(
     What waits there after a decline is looked at again once the change is stored.
     """
     held = select(VaultSignerRow.vault_id).join(VaultRow).join(MembershipRow, _IS_THEIRS).where(lost)
-    declined = exists().where(DecisionRow.proposal_id == ProposalRow.id, DecisionRow.decision == "reject")
-    is_pending = ProposalRow.status == ProposalStatus.PENDING.value
-    waiting = select(ProposalRow.id).where(is_pending, ProposalRow.vault_id.in_(held), declined)
-    for proposal_id in db.scalars(waiting.where(ProposalRow.profile_key_id.is_(None))).all():
-        enqueue(db, COMPLETION, proposal_id, now)
-    short = vaults_left_short(db, lost, new_role, counts=counts)
+    waiting = waiting_after_decline(db, ProposalRow.vault_id.in_(held))
+    for one in waiting:
+        enqueue(db, COMPLETION, one.proposal.id, now)
+    short = vaults_left_short(db, lost, new_role, counts=counts, waiting=waiting)
     if is_forced or not short:
         return [vault.id for vault in short]
     seen = {vault.workspace_id for vault in short}
@@ -118,9 +165,9 @@ def left_short_by(
         names.append(f"{others} of workspaces that you do not see")
     raise StateConflict(
         "Fewer signers than a movement needs, or none of those whose approval it needs, would be left in "
-        f"vault {', '.join(names)}.",
-        hint="Move what is in it to a vault with other signers, or change of whom its controls ask an "
-        f"approval; or {otherwise}.",
+        f"vault {', '.join(names)}, or for a payment that waits there after a decline.",
+        hint="Cancel that payment; move what is in the vault to one with other signers, or change of whom "
+        f"its controls ask an approval; or {otherwise}.",
     )
 
 

@@ -38,6 +38,11 @@ STALLED = Event(
     "BROADCAST_STALLED", "could not send the proposal {proposal} to the network yet: {code}", Category.CHAIN
 )
 REFUSED = Event("BROADCAST_REFUSED", "The network refused the proposal {proposal}: {code}", Category.CHAIN)
+EXPIRED = Event(
+    "PROPOSAL_EXPIRED",
+    "ended the proposal {proposal}, whose vault asks for another approval: it would have expired",
+    Category.PROPOSALS,
+)
 OUTBID = Event(
     "PROPOSAL_REPLACED",
     "A newer version of the proposal {proposal} is on the network: {newer_proposal}",
@@ -82,6 +87,10 @@ class Broadcaster:
             proposal.final_tx = proposal.failure_code = proposal.failure_reason = None
             self._lifecycle.apply(db, proposal, LifecycleEvent.APPROVAL_ASKED)
             self._note(db, proposal, STALLED, code=code)
+            if self._lifecycle.clock() >= proposal.expires_at:
+                proposal.failure_reason = f"{reason} It would have expired meanwhile."
+                self._lifecycle.apply(db, proposal, LifecycleEvent.EXPIRE)
+                self._note(db, proposal, EXPIRED)
             return JobDone()
         if Status(proposal.status) in TO_BROADCAST:
             self._stall(db, proposal, code, reason)

@@ -5,14 +5,13 @@ it is approved.
 And whether enough signers are left for what is proposed, which would lock its coins in vain.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from custody.server import errors
-from custody.server.keys.quorums import able_among, able_of, signers_of
+from custody.server.keys.quorums import able_among, able_of, makers_of, signers_of
 from custody.server.people.names import approver_names, shown_approvers
 from custody.server.rules.approvers import Approver, missing
 from custody.server.rules.credentials import WorkspaceAccess
@@ -138,15 +137,6 @@ def require_other_maker(db: Session, vault: VaultRow, proposal: ProposalRow, use
             "approve it.",
             hint="Where it waits for your approval by name, have another member propose it.",
         )
-
-
-def makers_of(db: Session, family_ids: Collection[str]) -> defaultdict[str, set[int]]:
-    """By family, who proposed a version of it."""
-    makers = defaultdict[str, set[int]](set)
-    of = select(ProposalRow.family_id, ProposalRow.created_by).where(ProposalRow.family_id.in_(family_ids))
-    for family_id, maker in db.execute(of) if family_ids else ():
-        makers[family_id].add(maker)
-    return makers
 
 
 def require_signers(

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.errors import NotInAddressBook
 from custody.server.jobs.outbox import COMPLETION, Again, Finish, JobDone, Task, Verdict, enqueue
+from custody.server.keys.quorums import IS_DECLINED
 from custody.server.proposals.bounds import approvals_missing, is_lost_by_decline, require_listed
 from custody.server.proposals.lifecycle import newer_than
 from custody.server.proposals.records import collected_signatures
@@ -38,20 +39,14 @@ LOST = Event(
 
 
 def complete_what_waits(db: Session, vault: VaultRow, now: datetime) -> None:
-    """Queues the vault's pending proposals with signatures enough, after its approvers have changed."""
-    query = (
-        select(ProposalRow.id)
-        .join(DecisionRow, DecisionRow.proposal_id == ProposalRow.id)
-        .where(
-            ProposalRow.vault_id == vault.id,
-            ProposalRow.status == Status.PENDING.value,
-            ProposalRow.profile_key_id.is_(None),
-            DecisionRow.is_complete,
-        )
-        .group_by(ProposalRow.id)
-        .having(func.count() >= vault.m)
-    )
-    for proposal_id in db.scalars(query).all():
+    """Queues the vault's pending proposals with signatures enough, or declined, after its controls have
+    changed.
+    """
+    given = DecisionRow.proposal_id == ProposalRow.id, DecisionRow.is_complete
+    count = select(func.count()).where(*given).scalar_subquery()
+    pending = ProposalRow.status == Status.PENDING.value, ProposalRow.profile_key_id.is_(None)
+    waiting = select(ProposalRow.id).where(ProposalRow.vault_id == vault.id, *pending)
+    for proposal_id in db.scalars(waiting.where((count >= vault.m) | IS_DECLINED)).all():
         enqueue(db, COMPLETION, proposal_id, now)
 
 

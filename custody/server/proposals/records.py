@@ -17,9 +17,9 @@ from custody.common.text import foreign
 from custody.schemas import proposals as wire
 from custody.schemas.call import PermissionName
 from custody.schemas.proposals import DecodedCall, ProposalStatus, TroubleKind, TxType
-from custody.server.keys.quorums import SignerNow, able_among, signers_of
+from custody.server.keys.quorums import SignerNow, able_among, makers_of, signers_of
 from custody.server.people.names import approver_names, names_of, shown_approvers
-from custody.server.proposals.bounds import makers_of, staying
+from custody.server.proposals.bounds import staying
 from custody.server.proposals.lifecycle import TOKEN_KINDS, may_be_replaced, trouble_of
 from custody.server.rules.approvers import missing
 from custody.server.rules.credentials import WorkspaceAccess

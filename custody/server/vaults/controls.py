@@ -120,7 +120,7 @@ def update_vault_controls(ctx: Ctx, request: wire.UpdateVaultControlsRequest) ->
     is_another = webhook_id != vault.screening_webhook_id
     if webhook_id is not None and is_another:
         require_enabled(ctx.find(WebhookRow, webhook_id, "webhook"))
-    before = vault.approvers
+    before, makers_could = vault.approvers, vault.maker_may_approve
     for name in CONTROLS:
         setattr(vault, name, getattr(request, name))
     vault.screening_webhook_id = webhook_id
@@ -129,6 +129,7 @@ def update_vault_controls(ctx: Ctx, request: wire.UpdateVaultControlsRequest) ->
     if vault.approvers != before:
         _require_here(ctx, vault)
         require_approvers(ctx.db, vault)
+    if (vault.approvers, vault.maker_may_approve) != (before, makers_could):
         complete_what_waits(ctx.db, vault, ctx.now)
     ids = {kind: [each[5:] for each in vault.approvers if each.startswith(kind)] for kind in ("role", "user")}
     return _changed(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from custody.schemas.call import PermissionName
 from custody.server.rules.approvers import missing
-from custody.server.store.models import KeyRow
+from custody.server.store.models import CoinLockRow, KeyRow
 from tests.support.custody import CAFE, SHOP, SIGNERS, neighbour_of, ok, refused
 from tests.support.examples import drawn, examples
 from tests.support.platform import register_key, seed
@@ -237,6 +237,20 @@ def test_p111_who_is_named_when_it_is_sent_has_to_approve_it_whoever_was_when_it
     assert was_sent(desk, psbt_id)
 
 
+def test_what_waits_for_an_approval_anew_after_it_would_have_expired_ends_at_once(desk, finance):
+    psbt_id = made(desk.propose(20_000))
+    desk.sign_off(psbt_id)
+    desk.freeze()
+    desk.later(days=14)
+    ok(asks_for(desk, finance))
+    desk.unfreeze()
+    assert not was_sent(desk, psbt_id)
+    record = desk.proposal(psbt_id)
+    assert (record["status"], record["waits_for"]) == ("EXPIRED", [])
+    assert "It would have expired meanwhile." in record["failure_reason"]
+    assert (desk.rows(CoinLockRow), desk.audited().count("PROPOSAL_EXPIRED")) == ([], 1)
+
+
 def test_p111_versions_and_what_takes_them_back_wait_alike(desk, finance):
     ok(asks_for(desk, user(desk, "carol")))
     first = made(desk.propose(20_000, fee_rate="2"))
@@ -278,33 +292,46 @@ def test_a_decline_by_the_last_who_could_give_it_ends_the_payment_and_by_one_who
     assert was_sent(desk, third)
 
 
-@pytest.mark.parametrize("loses", ["a role", "a key", "the right to approve"])
-def test_what_was_declined_ends_once_none_of_the_others_can_give_what_is_asked_for_any_more(
-    desk, finance, loses
-):
+@pytest.mark.parametrize(
+    "loses",
+    ["a role", "a key", "the workspace", "the right to approve", "a rule on makers", "a rule on approvers"],
+)
+def test_that_what_was_declined_cannot_be_approved_any_more_is_said_and_ends_it(desk, finance, loses):
+    """Carol, who declines it, and Bob can give what is asked for, and Bob loses that."""
     ok(change_role(desk.admin, desk.user_ids["bob"], int(finance[5:])))
     ok(asks_for(desk, finance))
-    psbt_id = made(desk.propose(20_000))
+    grant(desk, "Finance", "MANAGE_WORKSPACE")
+    desk.limit_role("1", role_id=int(finance[5:]))
+    pays = {"tx_type": "send", "recipients": [SHOP], "amounts_sats": [20_000]}
+    psbt_id = made(desk.tell("create-psbt", "bob", wallet_id=desk.vault["id"], **pays))
     desk.approve("alice", psbt_id)
 
-    def declines():
-        ok(desk.decline("carol", psbt_id))
+    reader = add_role(desk.world, "Reader", ())
 
-    def is_out():
+    def is_out(**force):
         match loses:
             case "a role":
-                return change_role(desk.admin, desk.user_ids["bob"], SIGNER_ROLE)
+                return change_role(desk.admin, desk.user_ids["bob"], SIGNER_ROLE, **force)
             case "a key":
                 key = {"key_id": desk.vault["signers"][1]["key_id"], "reason": "lost"}
-                return desk.signers["bob"].post("/api/v1/revoke-key", key)
+                return desk.signers["bob"].post("/api/v1/revoke-key", key | force)
+            case "the workspace":
+                return desk.tell("remove-user-from-workspace", user_uuid=desk.user_ids["bob"], **force)
+            case "the right to approve":
+                return change_role(desk.admin, desk.user_ids["bob"], reader, **force)
+            case "a rule on makers":
+                return asks_for(desk, finance, maker_may_approve=False)
             case _:
-                reader = add_role(desk.world, "Reader", ())
-                return change_role(desk.admin, desk.user_ids["bob"], reader)
+                return asks_for(desk, finance, user(desk, "carol"))
 
-    for act in (declines, lambda: ok(is_out())):
-        assert status(desk, psbt_id) == ["PENDING"]
-        act()
-        desk.settle()
+    ok(desk.decline("carol", psbt_id))
+    desk.settle()
+    assert status(desk, psbt_id) == ["PENDING"]
+    if "rule" not in loses:
+        told = refused(is_out(), 409, "STATE_CONFLICT")["detail"]
+        assert "vault 'Treasury', or for a payment that waits there after a decline. Cancel that" in told
+    ok(is_out(force=True))
+    desk.settle()
     assert status(desk, psbt_id) == ["REJECTED"]
 
 
