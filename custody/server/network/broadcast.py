@@ -40,7 +40,7 @@ STALLED = Event(
 REFUSED = Event("BROADCAST_REFUSED", "The network refused the proposal {proposal}: {code}", Category.CHAIN)
 EXPIRED = Event(
     "PROPOSAL_EXPIRED",
-    "ended the proposal {proposal}, whose vault asks for another approval: it would have expired",
+    "ended the proposal {proposal}, whose vault asks for another approval: it would have expired // {code}",
     Category.PROPOSALS,
 )
 OUTBID = Event(
@@ -90,7 +90,7 @@ class Broadcaster:
             if self._lifecycle.clock() >= proposal.expires_at:
                 proposal.failure_reason = f"{reason} It would have expired meanwhile."
                 self._lifecycle.apply(db, proposal, LifecycleEvent.EXPIRE)
-                self._note(db, proposal, EXPIRED)
+                self._note(db, proposal, EXPIRED, code=code)
             return JobDone()
         if Status(proposal.status) in TO_BROADCAST:
             self._stall(db, proposal, code, reason)
