@@ -2,9 +2,12 @@
 versions of one payment whichever is confirmed is the one, and the record says so at every step (P36, P37).
 """
 
+from dataclasses import replace
+
 import pytest
 
 from custody.server.audit.verification import read_through
+from custody.server.chain.backend import ChainTransaction
 from custody.server.store.models import ChainTransactionRow, JobRow, ProposalRow
 from multisig import Transaction, build_psbt, finalise
 from multisig.builder import CoinToSpend
@@ -302,10 +305,18 @@ class TestEndedAndSeenAfterAll:
         assert status(desk, first) == [request.param]
         return first
 
-    def test_in_the_mempool_in_a_block_and_offered_again_after_a_reorganisation(self, desk, ended):
+    def test_in_the_mempool_in_a_block_and_offered_again_after_a_reorganisation(
+        self, desk, ended, monkeypatch
+    ):
         transaction = signed_outside(desk, ended)
         desk.chain.broadcast(transaction)
-        desk.watcher.look()
+        unsigned = replace(
+            transaction, inputs=tuple(replace(each, witness=()) for each in transaction.inputs)
+        )
+        with monkeypatch.context() as lying:
+            lying.setattr(desk.chain, "transaction", lambda _txid: ChainTransaction(unsigned, None))
+            desk.watcher.look()
+        assert desk.rows(ProposalRow, ProposalRow.id == ended)[0].final_tx is None, "no spend of its coins"
         shown = desk.proposal(ended)
         assert (shown["status"], shown["txid"]) == ("BROADCASTING", transaction.txid)
         assert shown["failure_code"] is None
