@@ -33,6 +33,8 @@ _WHY_NOT: Final = {
 }
 # Of a coin that is not spendable in another wallet, which gives no reason.
 _NO_REASON: Final = "Not spendable in another wallet"
+# Each is a call, and a person looks at each.
+MOST_TAKEN: Final = 1_000
 # Of an entry that comes too fast.
 _TRIES: Final = 3
 
@@ -62,7 +64,7 @@ def labels_command(access: Access, given: str, target: Path | None, source: Path
     try:
         found = read_labels(read_bounded(source, MAX_BYTES))
     except OSError as error:
-        fail(f"{source} cannot be read: {error.strerror}", "Name another file.")
+        fail(f"{source} cannot be read: {error.strerror}", f"Name a file of at most {MAX_BYTES:,} bytes.")
     except ValueError as error:
         fail(f"{source} {error}", "", Exit.NOT_DECIDED)
     report(found, _imported(access, one, known, found.records), as_json=wants_json())
@@ -103,12 +105,17 @@ def _imported(
     """What became of each line."""
     from custody.common.labels import sorted_out
     from multisig import Network
+    from multisig import Vault as Policy
 
-    said, others = sorted_out(known, records, Network(one.chain))
+    network = Network(one.chain)
+    said, others = sorted_out(known, records, network, Policy.from_descriptor(one.descriptor, network))
     names = {number: each for number, each in others.items() if each.type == "addr"}
     coins = {number: each for number, each in others.items() if each.spendable is False}
     for number in others.keys() - names.keys() - coins.keys():
         said[number] = f"not taken: {_WHY_NOT.get(others[number].type, 'no such names are kept here')}"
+    if len(names) + len(coins) > MOST_TAKEN:
+        sentence = f"{len(names) + len(coins):,} of its lines are to be taken: {MOST_TAKEN:,} at once at most"
+        fail(sentence, "Split the file.", Exit.NOT_DECIDED)
     book, setting = access.client.add_whitelist_address, access.client.set_coin_aside
     if names:
         aside(f"{count(len(names), 'address is', 'addresses are')} to get a name, and be paid by it:")

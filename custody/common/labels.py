@@ -20,6 +20,7 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 MAX_LINES: Final = 50_000
 # The origin of a vault of 15 keys has 400 characters, and a label six bytes each where it is escaped.
 _MAX_LINE: Final = 16_384
+_KEY_ORIGIN: Final = re.compile(r"\[[^]]*\]")
 _HEX32 = r"[0-9a-fA-F]{64}"
 _REFS: Final = {
     "tx": re.compile(_HEX32),
@@ -110,7 +111,9 @@ def _label(line: bytes) -> tuple[Label, dict[str, None]]:
     if spendable is not None and (kind != "output" or not isinstance(spendable, bool)):
         raise ValueError("spendable is true or false, and of an output alone")
     is_hex = kind not in {"addr", "xpub"}
-    read = Label(str(kind), str(ref).lower() if is_hex else str(ref), label, origin, spendable)
+    txid, colon, number = (str(ref).lower() if is_hex else str(ref)).partition(":")
+    # One spelling: two lines may be of one output.
+    read = Label(str(kind), f"{txid}:{int(number)}" if colon else txid, label, origin, spendable)
     return read, dict.fromkeys(name[:40] for name in found)
 
 
@@ -130,16 +133,24 @@ def origin_of(vault: Vault) -> str:
     return f"wsh(sortedmulti({vault.threshold},{','.join(keys)}))"
 
 
+def _compared(origin: str) -> tuple[str, list[str]]:
+    """Without what wallets write in different ways: hardened levels, and the order of sorted keys."""
+    text = "".join(origin.lower().replace("'", "h").partition("#")[0].split())
+    return _KEY_ORIGIN.sub("", text), sorted(_KEY_ORIGIN.findall(text))
+
+
 def sorted_out(
-    known: Iterable[Label], records: Mapping[int, Label], network: Network
+    known: Iterable[Label], records: Mapping[int, Label], network: Network, vault: Vault | None = None
 ) -> tuple[dict[int, str], dict[int, Label]]:
     """What is to be said of lines that nobody need look at: what has a name here, or got one from an earlier
-    line, keeps it. And the others: an address in its canonical spelling.
+    line, keeps it; and where it is for one ``vault``, what is another wallet's is none of it. And the others:
+    an address in its canonical spelling.
     """
+    ours = None if vault is None else _compared(origin_of(vault))
     names = {(each.type, each.ref): each.label for each in known}
     said: dict[int, str] = {}
     new: dict[int, Label] = {}
-    earlier: dict[str, int] = {}
+    earlier: dict[tuple[str, str], int] = {}
     for number, record in records.items():
         ref = record.ref
         try:
@@ -149,14 +160,16 @@ def sorted_out(
             said[number] = f"not taken: {error}"
             continue
         here = names.get((record.type, ref))
-        if not record.label and record.spendable is not False:
+        if ours is not None and record.origin and _compared(record.origin) != ours:
+            said[number] = f"not taken: it is of another wallet, by its origin {record.origin}"
+        elif not record.label and record.spendable is not False:
             said[number] = "not taken: it has no name"
         elif here is not None:
             said[number] = "named so already" if here == record.label else f"not taken: here it is '{here}'"
-        elif ref in earlier:
-            said[number] = f"not taken: the line {earlier[ref]} names it, too"
+        elif (record.type, ref) in earlier:
+            said[number] = f"not taken: the line {earlier[record.type, ref]} names it, too"
         else:
-            new[number], earlier[ref] = replace(record, ref=ref), number
+            new[number], earlier[record.type, ref] = replace(record, ref=ref), number
     return said, new
 
 

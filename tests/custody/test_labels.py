@@ -115,6 +115,30 @@ def test_a_file_beyond_its_bounds_is_refused_before_it_is_read():
         read_labels(b"{" * 10 + b"\n" * MAX_LINES)
 
 
+def test_one_output_is_taken_once_and_nothing_of_another_wallet():
+    vault, other = make_vault(), make_vault(account=7)
+    own = origin_of(vault)
+    keys = ",".join(reversed(own.removesuffix("))").split(",")[1:]))
+    keys = keys.replace("h", "'").upper()
+    written_otherwise = f"wsh(sortedmulti({vault.threshold}, {keys}))#x"
+    given = [
+        {"type": "output", "ref": f"{TXID}:1", "label": "a", "spendable": False},
+        {"type": "output", "ref": f"{TXID.upper()}:001", "label": "b", "spendable": False},
+        {"type": "input", "ref": f"{TXID}:1", "label": "c"},
+        {"type": "addr", "ref": ADDRESS, "label": "d", "origin": origin_of(other)},
+        {"type": "output", "ref": f"{TXID}:2", "spendable": False, "origin": "wpkh([d34db33f/84'/0'/0'])"},
+        {"type": "output", "ref": f"{TXID}:3", "spendable": False, "origin": written_otherwise},
+    ]
+    found = read_labels("\n".join(map(json.dumps, given)).encode())
+    said, new = sorted_out([], found.records, Network.MAINNET, vault)
+    assert (list(new), found.faults) == ([1, 3, 6], {})
+    assert said == {
+        2: "not taken: the line 1 names it, too",
+        4: f"not taken: it is of another wallet, by its origin {origin_of(other)}",
+        5: "not taken: it is of another wallet, by its origin wpkh([d34db33f/84'/0'/0'])",
+    }
+
+
 def test_what_has_another_name_keeps_it_and_addresses_are_compared_as_one_spelling():
     upper = Label("addr", ADDRESS.upper(), "Theirs")
     foreign = Label("addr", encode_address(p2wpkh(bytes.fromhex(KEY)), Network.TESTNET4), "b")

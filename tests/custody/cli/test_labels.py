@@ -107,6 +107,14 @@ def test_what_was_exported_comes_back_the_same_and_other_names_are_entered(label
     assert [(one["name"], one["address"]) for one in book] == [("Acme", SHOP), ("New", NEW)]
 
 
+def test_more_than_a_person_looks_at_is_refused_as_a_whole(labels, tmp_path):
+    file, coins = tmp_path / "labels.jsonl", (f"{'ab' * 32}:{number}" for number in range(1_001))
+    file.write_bytes(write_labels([Label("output", coin, spendable=False) for coin in coins]))
+    done = labels("Treasury", "--import", str(file))
+    assert done.exit_code == Exit.NOT_DECIDED
+    assert "1,001 of its lines are to be taken: 1,000 at once at most" in done.stderr
+
+
 def test_a_coin_that_is_not_spendable_elsewhere_is_set_aside(labels, desk, tmp_path):
     coin, file = coin_of(desk, 50_000), tmp_path / "labels.jsonl"
     given = [
