@@ -56,15 +56,13 @@ COINS_RELEASED = Event(
     "The coins of the proposal {proposal}, which has ended, are free // {cause}",
     Category.CHAIN,
 )
+# Of those whose own names do not say it.
 _WORDS = {
     Status.BROADCASTING: "on its way",
     Status.CONFIRMED: "confirmed in a block",
     Status.REPLACED: "replaced by another version",
     Status.SIGNED: "signed, and not on the network",
     Status.STALLED: "signed, and not on the network",
-    Status.CANCELLED: "cancelled",
-    Status.EXPIRED: "expired",
-    Status.FAILED: "failed",
 }
 MOVED = {
     status: Event(

@@ -295,29 +295,13 @@ class Indexer:
 
 def _effect_columns(outcome: TokenOutcome, effect: Effect) -> dict[str, Any]:
     function = outcome.payload.function.name.lower() if isinstance(outcome.payload, TokenCall) else "deploy"
-    number_before, data_before = split(effect.before)
-    number_after, data_after = split(effect.after)
-    return {
-        "txid": outcome.txid,
-        "function": function,
-        "contract_id": effect.contract_id,
-        "cell": int(effect.cell),
-        "holder": effect.holder,
-        "number_before": number_before,
-        "data_before": data_before,
-        "number_after": number_after,
-        "data_after": data_after,
-    }
+    values = effect.contract_id, int(effect.cell), effect.holder, *split(effect.before), *split(effect.after)
+    columns = (column.name for column in _CHANGE)
+    return {"txid": outcome.txid, "function": function} | dict(zip(columns, values, strict=True))
 
 
 # As columns: a reorganisation has thousands of rows, and the session would track each.
 _EFFECT = table_of(TokenEffectRow).c
-_EFFECTS = select(
-    _EFFECT.contract_id,
-    _EFFECT.cell,
-    _EFFECT.holder,
-    _EFFECT.number_before,
-    _EFFECT.data_before,
-    _EFFECT.number_after,
-    _EFFECT.data_after,
-)
+_CELL = _EFFECT.contract_id, _EFFECT.cell, _EFFECT.holder
+_CHANGE = *_CELL, _EFFECT.number_before, _EFFECT.data_before, _EFFECT.number_after, _EFFECT.data_after
+_EFFECTS = select(*_CHANGE)

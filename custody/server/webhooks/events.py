@@ -15,7 +15,7 @@ from custody.schemas.webhooks import EventKind
 from custody.server.jobs.outbox import enqueue_new
 from custody.server.rules.credentials import WorkspaceAccess, new_id
 from custody.server.rules.ports import Clock, RandomBytes
-from custody.server.rules.webhooks import EVENT_OF_ACTION, carried, kind_of_status, wants
+from custody.server.rules.webhooks import DEPOSIT, EVENT_OF_ACTION, PROPOSAL, carried, kind_of_status, wants
 from custody.server.store import models
 from custody.server.store.store import chunks, gather, rows_in
 from custody.server.tokens.status import OF_CONTRACT, token_families
@@ -151,18 +151,8 @@ def _newest_sequences(db: Session, workspace_ids: Collection[int]) -> dict[int, 
 
 def event_data(proposal: models.ProposalRow, **more: object) -> dict[str, Any]:
     """The event data of a proposal. ``more``: further fields of the kind."""
-    return {
-        "psbt_id": proposal.id,
-        "vault_id": proposal.vault_id,
-        "tx_type": proposal.tx_type,
-        "status": proposal.status,
-        "txid": proposal.txid,
-        "amount_sats": sum(proposal.amounts_sats),
-        "fee_sats": proposal.fee_sats,
-        "block_height": proposal.block_height,
-        "block_hash": proposal.block_hash,
-        **more,
-    }
+    own = {"psbt_id": proposal.id, "amount_sats": sum(proposal.amounts_sats)}
+    return {name: getattr(proposal, name) for name in PROPOSAL if name not in own} | own | more
 
 
 def tell_status(events: WebhookEvents, db: Session, proposal: models.ProposalRow) -> None:
@@ -244,14 +234,8 @@ def tell_revoked(events: WebhookEvents, db: Session, key: models.KeyRow) -> None
 
 def coin_data(coin: models.ChainCoinRow) -> dict[str, Any]:
     """The event data of a coin as it is now."""
-    return {
-        "vault_id": coin.vault_id,
-        "txid": coin.txid,
-        "vout": coin.vout,
-        "amount_sats": coin.amount_sats,
-        "block_height": coin.height,
-        "block_hash": coin.block_hash,
-    }
+    own = {"block_height": coin.height}
+    return {name: getattr(coin, name) for name in DEPOSIT if name not in own} | own
 
 
 def tell_deposits(
