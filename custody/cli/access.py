@@ -36,8 +36,8 @@ workspace_option = click.option(
 
 @dataclass(frozen=True)
 class NamedWorkspace:
-    """A workspace of the caller's. ``network``: mainnet or testnet, as the API has it. ``permissions``: the
-    person's own in it; empty for a service account, whose commands do not read them.
+    """A workspace of the caller's. ``network``: mainnet or testnet, as the API has it; ``chain``: which one.
+    ``permissions``: the person's own in it; empty for a service account, whose commands do not read them.
     """
 
     org_id: int
@@ -45,6 +45,7 @@ class NamedWorkspace:
     name: str
     organisation: str
     network: str
+    chain: str
     role: str
     permissions: frozenset[str]
 
@@ -85,7 +86,7 @@ def workspaces(client: "Client") -> list[NamedWorkspace]:
         name, organisation = f"workspace {own.workspace_id}", f"organisation {own.org_id}"
         return [
             NamedWorkspace(
-                own.org_id, own.workspace_id, name, organisation, "", "service account", frozenset()
+                own.org_id, own.workspace_id, name, organisation, "", "", "service account", frozenset()
             )
         ]
     user = client.user_info()
@@ -96,6 +97,7 @@ def workspaces(client: "Client") -> list[NamedWorkspace]:
             entry.workspace_info.name,
             one.org_name,
             entry.workspace_info.net,
+            entry.workspace_info.chain,
             entry.role.name,
             frozenset(str(one.rule_name) for one in entry.role.perm),
         )

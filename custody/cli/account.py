@@ -9,7 +9,6 @@ from custody.cli.common import fail, give, json_option, wants_json
 from custody.cli.desk import ClientDesk, is_program, is_service, pass_desk
 from custody.cli.stored_session import ClientSettings, read_settings
 from custody.common.terminal import EMAIL, Exit, answer, say, table
-from custody.common.text import network_words
 
 
 @click.command("login")
@@ -78,7 +77,7 @@ def whoami_command(desk: ClientDesk) -> None:
         answer({**shown, "service": service})
         return
     say(f"{user.email} (user {user.uuid}) at {url}{', as a service' if service else ''}")
-    rows = [(str(p.workspace_id), p.name, p.organisation, network_words(p.network), p.role) for p in known]
+    rows = [(str(p.workspace_id), p.name, p.organisation, p.chain, p.role) for p in known]
     if rows:
         table(("ID", "WORKSPACE", "ORGANISATION", "NETWORK", "ROLE"), rows)
     else:

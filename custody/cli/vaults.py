@@ -14,7 +14,7 @@ from custody.cli.common import Amount, fail, give, give_list
 from custody.cli.members import full_name, members_of, role_of
 from custody.common.naming import NamedRecord, next_name
 from custody.common.terminal import Exit, aside
-from custody.common.text import amount, bounds, btc, foreign, network_words, until
+from custody.common.text import amount, bounds, btc, foreign, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,7 +157,7 @@ def create_command(
         cycle_day=day,
     )
     where = access.workspace
-    aside(f"Vault '{request.name}' in {where.words}, on {network_words(where.network)}")
+    aside(f"Vault '{request.name}' in {where.words}, on {where.chain}")
     aside(f"  Any {m} of these {len(members)} can spend from it; that never changes:")
     for member in members:
         aside(f"    {full_name(member)} <{member.email}>")

@@ -109,7 +109,7 @@ def facts_of(change: Change) -> list[tuple[str, str]]:
     ]
     if "ends" in change.in_force:
         said.append(("Cancelled", _plain_words(change.in_force["ends"] or "no payment")))
-    return [("Workspace", f"{change.workspace_name}, on {network_words(change.network)}"), *said]
+    return [("Workspace", f"{change.workspace_name}, on {change.chain}"), *said]
 
 
 def _beside_now(change: Change, field: str, value: Any) -> str:

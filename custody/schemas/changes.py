@@ -104,9 +104,10 @@ class ChangesQuery(WorkspaceQuery):
 
 
 class Change(Shape):
-    """``network`` and ``workspace_name`` are the workspace's. ``names``: of the records in a waiting change's
-    body, by its field; what is not there any more is left out. ``in_force``: what holds now in the place
-    of fields of a waiting change's body, for limits, a vault's controls and the rule: of a record, its name.
+    """``network``, ``chain`` and ``workspace_name`` are the workspace's. ``names``: of the records in a
+    waiting change's body, by its field; what is not there is left out. ``in_force``: what holds now in the
+    place of fields of a waiting change's body, for limits, a vault's controls and the rule: of a record, its
+    name.
     ``asked_by``, ``decided_by``: user ids. It is confirmed from ``not_before`` until ``expires_at``.
     """
 
@@ -114,6 +115,7 @@ class Change(Shape):
     workspace_id: Int64
     workspace_name: Label = ""
     network: ApiNetwork
+    chain: Label = ""
     path: Label
     body: Body
     names: dict[Label, Prose] = Field(default_factory=dict, max_length=16)

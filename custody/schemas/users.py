@@ -76,6 +76,8 @@ class WorkspaceInfo(Shape):
     name: Label
     description: Prose
     net: ApiNetwork
+    # Ours: which of the test networks it is, or mainnet.
+    chain: Label = ""
     # Ours: each signer's device signs something once in so many months; 0 where nobody asks for it.
     key_check_months: Count = 0
 

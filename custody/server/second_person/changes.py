@@ -354,6 +354,7 @@ def _shapes(ctx: Ctx, with_present: set[str], changes: Sequence[PendingChangeRow
             change_id=change.id,
             workspace_name=ctx.db.get_one(WorkspaceRow, change.workspace_id).name,
             network=ctx.db.get_one(WorkspaceRow, change.workspace_id).network,
+            chain=ctx.db.get_one(WorkspaceRow, change.workspace_id).chain,
             names=names.get(change.id, {}),
             in_force=in_force.get(change.id, {}),
             status=_status(ctx, change),

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Select, bindparam, select, tuple_
 from sqlalchemy.orm import aliased
 
-from custody.common.text import name_key, network_words
+from custody.common.text import name_key
 from custody.schemas import vaults as wire
 from custody.schemas.common import Listed
 from custody.schemas.limits import AssetLimits, VaultLimits
@@ -207,7 +207,7 @@ def _take_account(ctx: Ctx, user_id: int, pointer: str) -> tuple[KeyRow, KeyAcco
     user = db.get_one(UserRow, user_id)
     who = shown_name(access, user.first_name, user.surname, user.email) or f"member {user_id}"
     if key is None:
-        raise errors.Invalid.at(pointer, f"{who} has no active key on {network_words(access.network)}.")
+        raise errors.Invalid.at(pointer, f"{who} has no active key on {access.chain}.")
     account = db.scalars(
         select(KeyAccountRow)
         .where(KeyAccountRow.key_id == key.id, KeyAccountRow.vault_id.is_(None))

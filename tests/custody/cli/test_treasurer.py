@@ -51,7 +51,7 @@ def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkey
     story = "\n".join(said)
     for words in (
         "Signed in as admin@example.org. The session is kept in: keyring.",
-        "1   Main       Acme          a test network  Administrator",
+        "1   Main       Acme          regtest  Administrator",
         "Vault 'Cold reserve'",
         "pending  Cold reserve  0.00050000 BTC (50,000 sats)  0 of 2  admin@example.org  Invoice of May",
         "no answer yet",
