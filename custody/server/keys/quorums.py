@@ -55,26 +55,16 @@ def approver(workspace_id: object, user_id: object) -> Select[int]:
     )
 
 
-class Waiting(NamedTuple):
-    """A pending movement of a vault, who has declined it, and the approvals that it has."""
-
-    proposal: ProposalRow
-    declined: set[int]
-    approved: list[Approver]
+def approvers_of(db: Session, proposal_id: str) -> list[Approver]:
+    query = select(DecisionRow.user_id, DecisionRow.role_id)
+    rows = db.execute(query.where(DecisionRow.proposal_id == proposal_id, DecisionRow.is_complete))
+    return [(user_id, role_id) for user_id, role_id in rows]
 
 
-def waiting_after_decline(db: Session, *which: ColumnElement[bool]) -> list[Waiting]:
-    """``which``: conditions of a `ProposalRow`."""
-    pending = ProposalRow.status == ProposalStatus.PENDING.value, ProposalRow.profile_key_id.is_(None)
-    both = select(ProposalRow, DecisionRow).join(DecisionRow, DecisionRow.proposal_id == ProposalRow.id)
-    waiting = dict[str, Waiting]()
-    for proposal, each in db.execute(both.where(*pending, IS_DECLINED, *which).order_by(ProposalRow.id)):
-        one = waiting.setdefault(proposal.id, Waiting(proposal, set(), []))
-        if each.decision == "reject":
-            one.declined.add(each.user_id)
-        elif each.is_complete:
-            one.approved.append((each.user_id, each.role_id))
-    return list(waiting.values())
+def decliners(db: Session, proposal_id: str) -> set[int]:
+    """The users who have declined it."""
+    declined = DecisionRow.proposal_id == proposal_id, DecisionRow.decision == "reject"
+    return set(db.scalars(select(DecisionRow.user_id).where(*declined)))
 
 
 def makers_of(db: Session, family_ids: Collection[str]) -> defaultdict[str, set[int]]:
@@ -92,7 +82,7 @@ def vaults_left_short(
     new_role: int | None = None,
     *,
     counts: bool = True,
-    waiting: Sequence[Waiting] = (),
+    waiting: Sequence[ProposalRow] = (),
 ) -> list[VaultRow]:
     """The vaults that would lose a signer and keep fewer than M who can still sign (unless their number does
     not count), or nobody of whom an approval has to come, also of what is ``waiting``; the oldest first.
@@ -110,13 +100,12 @@ def vaults_left_short(
     for vault_id, user_id in db.execute(held.join(MembershipRow, _IS_THEIRS).where(lost)):
         out[vault_id].add(user_id)
     seats, short = signers_of(db, out), dict[str, VaultRow]()
-    makers = makers_of(db, [one.proposal.family_id for one in waiting])
     for vault in db.scalars(select(VaultRow).where(VaultRow.id.in_(out))):
         # Of any movement, and of what waits: who does not approve it, and who has.
         cases: list[tuple[set[int], list[Approver]]] = [(set(), [])]
-        for one in (each for each in waiting if each.proposal.vault_id == vault.id):
-            barred = set() if vault.maker_may_approve else makers[one.proposal.family_id]
-            cases.append((one.declined | barred, one.approved))
+        for one in (each for each in waiting if each.vault_id == vault.id):
+            makers = set() if vault.maker_may_approve else makers_of(db, [one.family_id])[one.family_id]
+            cases.append((decliners(db, one.id) | makers, approvers_of(db, one.id)))
         for stays in (False, True):
             had = able_among(seats[vault.id], stays=stays)
             left = [each for each in had if each[0] not in out[vault.id]]
@@ -150,9 +139,11 @@ def left_short_by(
     What waits there after a decline is looked at again once the change is stored.
     """
     held = select(VaultSignerRow.vault_id).join(VaultRow).join(MembershipRow, _IS_THEIRS).where(lost)
-    waiting = waiting_after_decline(db, ProposalRow.vault_id.in_(held))
+    pending = ProposalRow.status == ProposalStatus.PENDING.value, ProposalRow.profile_key_id.is_(None)
+    declined = select(ProposalRow).where(*pending, ProposalRow.vault_id.in_(held), IS_DECLINED)
+    waiting = db.scalars(declined).all()
     for one in waiting:
-        enqueue(db, COMPLETION, one.proposal.id, now)
+        enqueue(db, COMPLETION, one.id, now)
     short = vaults_left_short(db, lost, new_role, counts=counts, waiting=waiting)
     if is_forced or not short:
         return [vault.id for vault in short]

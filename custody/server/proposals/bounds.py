@@ -11,14 +11,13 @@ from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from custody.server import errors
-from custody.server.keys.quorums import able_among, able_of, makers_of, signers_of
+from custody.server.keys.quorums import able_among, able_of, approvers_of, decliners, makers_of, signers_of
 from custody.server.people.names import approver_names, shown_approvers
 from custody.server.rules.approvers import Approver, missing
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.rules.keys import may_move_on
 from custody.server.store.models import (
     AddressBookEntryRow,
-    DecisionRow,
     ProposalRow,
     VaultRow,
     WatchedScriptRow,
@@ -198,24 +197,12 @@ def approvals_missing(db: Session, vault: VaultRow, proposal_id: str) -> list[st
     """Whose approval the proposal still needs, by the vault's present controls. The role that counts is the
     one that an approver had when they approved.
     """
-    return missing(vault.approvers, _approvers(db, proposal_id) if vault.approvers else ())
-
-
-def _approvers(db: Session, proposal_id: str) -> list[Approver]:
-    query = select(DecisionRow.user_id, DecisionRow.role_id)
-    rows = db.execute(query.where(DecisionRow.proposal_id == proposal_id, DecisionRow.is_complete))
-    return [(user_id, role_id) for user_id, role_id in rows]
-
-
-def decliners(db: Session, proposal_id: str) -> set[int]:
-    """The users who have declined it."""
-    declined = DecisionRow.proposal_id == proposal_id, DecisionRow.decision == "reject"
-    return set(db.scalars(select(DecisionRow.user_id).where(*declined)))
+    return missing(vault.approvers, approvers_of(db, proposal_id) if vault.approvers else ())
 
 
 def approves_anew(db: Session, vault: VaultRow, proposal_id: str, approver: Approver) -> bool:
     """Whether one who has approved, and holds another role now, would give an approval that is missing."""
-    before = _approvers(db, proposal_id)
+    before = approvers_of(db, proposal_id)
     after = [approver if each[0] == approver[0] else each for each in before]
     return len(missing(vault.approvers, after)) < len(missing(vault.approvers, before))
 
@@ -229,7 +216,7 @@ def is_lost_by_decline(db: Session, vault: VaultRow, proposal: ProposalRow) -> b
         seats = [seat for seat in seats if seat.user_id not in makers]
     able = able_among(seats, stays=psbt_stays(db, vault, proposal.psbt))
     left = [each for each in able if each[0] not in out]
-    rest = [*left, *_approvers(db, proposal.id)]
+    rest = [*left, *approvers_of(db, proposal.id)]
     is_short = len(dict(rest)) < proposal.m or missing(vault.approvers, rest) != []
     return is_short and len(left) < len(able)
 

@@ -26,6 +26,7 @@ from custody.server.errors import (
 )
 from custody.server.jobs.outbox import BROADCAST, enqueue_new
 from custody.server.keys.profiles import OwnProfile
+from custody.server.keys.quorums import decliners
 from custody.server.proposals import bounds
 from custody.server.proposals.ending import in_words, may_be_sent, released_signatures
 from custody.server.proposals.lifecycle import HELD, require_newest
@@ -221,7 +222,7 @@ def _decline(ctx: Ctx, signer: Signer, reason: str | None) -> SignPsbtResponse:
 
 def end_by_decline(tools: Tools, db: Session, proposal: ProposalRow) -> None:
     """The others cannot complete it here. Where those who have not declined are M, anybody could send it."""
-    are_enough = len(bounds.decliners(db, proposal.id)) <= proposal.n - proposal.m
+    are_enough = len(decliners(db, proposal.id)) <= proposal.n - proposal.m
     proposal.failure_code, proposal.keeps_coins = "declined", are_enough and may_be_sent(db, proposal)
     tools.lifecycle.apply(db, proposal, lifecycle.LifecycleEvent.THRESHOLD_LOST)
 
