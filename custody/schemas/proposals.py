@@ -157,7 +157,7 @@ class PsbtPreview(Shape):
     ``fee_rate`` what the transaction pays, both in sat/vB. A new send with these ``coins`` and ``asked_fee_rate`` as its ``fee_rate``
     has this fee and this change. ``movement_sats`` is what leaves the vault, fee included. ``role_left_sats`` and ``vault_left_sats``
     are the largest movements that the two limits let through after it; null for another version of a proposal, which counts once
-    with it. ``same_as`` is a proposal of the vault, of the last 14 days, that pays the same, or has paid it. ``resembles`` has for each recipient the
+    with it. ``same_as`` is a proposal of the workspace, from any vault, of the last 14 days, that pays the same, or has paid it. ``resembles`` has for each recipient the
     addresses that it only resembles, of those that the workspace has paid, of its vaults' and of its address book's, or the earlier recipient:
     the first characters and the last are alike, the middle is not. Else null. A name in the book makes none the address that was paid, or the vault's.
 

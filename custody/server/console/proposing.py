@@ -15,6 +15,7 @@ from starlette.responses import Response
 from custody.common.pages.figures import address
 from custody.common.recipients import look_alike_words, reads_as_address, typed_address
 from custody.common.text import SHORT_ID, name_key, plain
+from custody.common.text import btc as plain_btc
 from custody.schemas import proposals as wire
 from custody.schemas.common import Priority
 from custody.schemas.history import VAULT_COINS, CoinState
@@ -35,6 +36,8 @@ from custody.server.console.vaults import names_of, vault_by_id, vaults_to_choos
 from custody.server.errors import CustodyError, Invalid, NotFound, StateConflict
 from custody.server.proposals.payments import parse_op_return, parse_recipient
 from custody.server.proposals.propose import newest_same
+from custody.server.proposals.records import collected_signatures
+from custody.server.store.models import ProposalRow, VaultRow
 from multisig import Network
 
 _GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
@@ -226,15 +229,23 @@ def review(page: PageContext) -> Review:
         amounts=(("Leaves the vault, fee included", shown.movement_sats),),
         left=left_of(page, shown, vault),
         pinned=pinned,
-        warning=_warning(shown),
+        warning=_warning(page, shown),
     )
 
 
-def _warning(shown: wire.PsbtPreview) -> str:
+def _warning(page: PageContext, shown: wire.PsbtPreview) -> str:
     warnings = look_alike_words(shown.recipients, shown.resembles)
     if shown.same_as is not None:
-        same = f"The proposal {shown.same_as[:SHORT_ID]} of this vault pays the same, or has paid it. "
-        warnings.insert(0, same + "Look at the list of proposals first: if you go on, it is paid twice.")
+        with page.reading() as ctx:
+            same = ctx.db.get_one(ProposalRow, shown.same_as)
+            vault, signatures = ctx.db.get_one(VaultRow, same.vault_id), collected_signatures(ctx.db, same.id)
+        pays = "has paid" if same.status == "CONFIRMED" else "pays"
+        warnings.insert(
+            0,
+            f"{vault.name} {pays} the same {plain_btc(sum(shown.amounts_sats))} BTC in proposal "
+            f"{same.id[:SHORT_ID]} ({signatures} of {same.m} signatures). If it is the same bill, do not "
+            "propose it again: it would be paid twice.",
+        )
     if 0 < sum(shown.amounts_sats) < shown.fee_sats:
         warnings.append("The fee is more than what is paid.")
     return " ".join(warnings)
@@ -266,9 +277,7 @@ def _pays_twice(page: PageContext, op_return: str | None) -> bool:
     form, data = page.form, None if op_return is None else parse_op_return(op_return)
     sats = [number for text in form.every("shown_sats") if (number := number_of(text)) is not None]
     with page.reading() as ctx:
-        same = newest_same(
-            ctx, form.one("wallet"), zip(form.every("shown_address"), sats, strict=False), data
-        )
+        same = newest_same(ctx, page.workspace.id, zip(form.every("shown_address"), sats, strict=False), data)
     return same not in (None, form.one("shown_same"))
 
 
@@ -279,6 +288,7 @@ def make(page: PageContext) -> Response:
     del body["priority" if "priority" in body else "fee_rate"]
     pinned = {"coins": list(form.every("shown_coin")), "fee_rate": form.one("shown_rate")}
     if _pays_twice(page, body["op_return"]) and not page.is_repeated(wire.CREATE_PSBT, {**body, **pinned}):
+        page.problem = StateConflict("A payment that pays the same is new since you looked.")
         return review_page(page, review(page))
     try:
         made = page.act(wire.CREATE_PSBT, **{**body, **pinned})

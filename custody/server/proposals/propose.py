@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sqlalchemy import bindparam, false, insert, literal_column, or_, select
+from sqlalchemy import String, bindparam, cast, false, insert, literal_column, or_, select
 from sqlalchemy.orm import Session, defer
 
 from custody.schemas.proposals import ProposalStatus, PsbtPreview, TxType
@@ -107,7 +107,7 @@ def preview(ctx: Ctx, order: Order) -> PsbtPreview:
         left = room(ctx, vault, after=moved)
         if order.kind is TxType.SEND:
             paid = zip(recipients, amounts, strict=True)
-            same_as = newest_same(ctx, order.vault_id, paid, funding.intent.op_return)
+            same_as = newest_same(ctx, ctx.access.workspace_id, paid, funding.intent.op_return)
             alike = resembling(ctx.db, ctx.access, recipients)
     return PsbtPreview(
         psbt_base64=draft.built.base64,
@@ -152,17 +152,20 @@ def resembling(db: Session, access: WorkspaceAccess, addresses: Sequence[str]) -
     return {each: first[ends_of(each)] for each in new} | resembled(addresses, paid | ours, named)
 
 
-def newest_same(ctx: Ctx, vault_id: str, paid: Iterable[tuple[str, int]], data: bytes | None) -> str | None:
-    """Of the newest payments that wait, are on their way or confirmed, one that pays the same: it would be
-    paid twice. ``paid``: addresses and satoshis.
+def newest_same(
+    ctx: Ctx, workspace_id: int, paid: Iterable[tuple[str, int]], data: bytes | None
+) -> str | None:
+    """Of the newest payments that wait, are on their way or confirmed, from any vault, one that pays the
+    same: it would be paid twice. ``paid``: addresses and satoshis.
     """
     same = sorted(paid), None if data is None else data.hex()
     newest = (
         select(ProposalRow)
         .options(defer(ProposalRow.psbt))
         .where(
-            ProposalRow.vault_id == vault_id,
+            ProposalRow.workspace_id == workspace_id,
             ProposalRow.tx_type == TxType.SEND.value,
+            *(cast(ProposalRow.recipients, String).contains(f'"{address}"') for address, _ in same[0][:1]),
             or_(ProposalRow.status.in_(_PAYING), ProposalRow.keeps_coins),
             ProposalRow.created_at > ctx.now - PROPOSAL_LIFETIME,
         )

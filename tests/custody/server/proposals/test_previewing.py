@@ -47,6 +47,9 @@ def test_the_same_payment_that_waits_or_was_made_is_said_before_another_is_made(
     assert preview(rich, op_return="Invoice 7")["same_as"] is None
     assert preview(rich, amounts_sats=[400_001])["same_as"] is None
     assert preview(rich, recipients=[CAFE])["same_as"] is None
+    petty = ok(rich.create_vault("Petty cash"))
+    rich.deposit(600_000, to=petty["address"])
+    assert preview(rich, wallet_id=petty["id"])["same_as"] == first, "the same bill, from another vault"
     rich.approve("alice", first)
     ok(cancel(rich, first))
     assert preview(rich)["same_as"] == first, "it may still be sent"
