@@ -207,8 +207,10 @@ def approves_anew(db: Session, vault: VaultRow, proposal_id: str, approver: Appr
     return len(missing(vault.approvers, after)) < len(missing(vault.approvers, before))
 
 
-def is_lost_by_decline(db: Session, vault: VaultRow, proposal: ProposalRow) -> bool:
-    """Whether one who could approve it has declined, and without them the others cannot complete it."""
+def lost_by_decline(db: Session, vault: VaultRow, proposal: ProposalRow) -> int:
+    """How many have declined it, where one of them could approve it, and without them the others cannot
+    complete it; else 0.
+    """
     out = decliners(db, proposal.id)
     seats = signers_of(db, [vault.id])[vault.id]
     if not vault.maker_may_approve:
@@ -218,7 +220,7 @@ def is_lost_by_decline(db: Session, vault: VaultRow, proposal: ProposalRow) -> b
     left = [each for each in able if each[0] not in out]
     rest = [*left, *approvers_of(db, proposal.id)]
     is_short = len(dict(rest)) < proposal.m or missing(vault.approvers, rest) != []
-    return is_short and len(left) < len(able)
+    return len(out) if is_short and len(left) < len(able) else 0
 
 
 def psbt_stays(db: Session, place: VaultRow | WorkspaceAccess, psbt: bytes) -> bool:

@@ -13,7 +13,7 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.errors import NotInAddressBook
 from custody.server.jobs.outbox import COMPLETION, Again, Finish, JobDone, Task, Verdict, enqueue
 from custody.server.keys.quorums import IS_DECLINED
-from custody.server.proposals.bounds import approvals_missing, is_lost_by_decline, require_listed
+from custody.server.proposals.bounds import approvals_missing, lost_by_decline, require_listed
 from custody.server.proposals.lifecycle import newer_than
 from custody.server.proposals.records import collected_signatures
 from custody.server.proposals.signing import end_by_decline, finalise
@@ -61,7 +61,7 @@ class Completion:
         with self.store.read() as db:
             proposal = db.get_one(ProposalRow, task.subject)
             vault = db.get_one(VaultRow, proposal.vault_id)
-            if proposal.status == Status.PENDING.value and is_lost_by_decline(db, vault, proposal):
+            if proposal.status == Status.PENDING.value and lost_by_decline(db, vault, proposal):
                 return lambda db: self._end(db, task.subject)
             if (verdict := self._not_yet(db, proposal, vault)) is not None:
                 return lambda _db: verdict
@@ -88,8 +88,9 @@ class Completion:
     def _end(self, db: Session, proposal_id: str) -> Verdict:
         proposal = db.get_one(ProposalRow, proposal_id, with_for_update=True)
         vault = db.get_one(VaultRow, proposal.vault_id)
-        if proposal.status == Status.PENDING.value and is_lost_by_decline(db, vault, proposal):
-            end_by_decline(self.tools, db, proposal)
+        is_pending = proposal.status == Status.PENDING.value
+        if is_pending and (declined := lost_by_decline(db, vault, proposal)):
+            end_by_decline(self.tools, db, proposal, declined)
             place = place_of(db, proposal.workspace_id)
             self.tools.audit.record(db, PLATFORM, LOST, place, proposal=proposal.id)
         return JobDone()

@@ -26,7 +26,6 @@ from custody.server.errors import (
 )
 from custody.server.jobs.outbox import BROADCAST, enqueue_new
 from custody.server.keys.profiles import OwnProfile
-from custody.server.keys.quorums import decliners
 from custody.server.proposals import bounds
 from custody.server.proposals.ending import in_words, may_be_sent, released_signatures
 from custody.server.proposals.lifecycle import HELD, require_newest
@@ -211,8 +210,8 @@ def _decline(ctx: Ctx, signer: Signer, reason: str | None) -> SignPsbtResponse:
     ctx.tools.lifecycle.touch(db, proposal)
     said = "Your decline does not end it: to stop it, have it cancelled, or freeze the vault."
     # A forward has one signer.
-    if signer.vault is None or bounds.is_lost_by_decline(db, signer.vault, proposal):
-        end_by_decline(ctx.tools, db, proposal)
+    if declined := 1 if signer.vault is None else bounds.lost_by_decline(db, signer.vault, proposal):
+        end_by_decline(ctx.tools, db, proposal, declined)
         said = "Your decline ends it: the others cannot complete it."
         if proposal.keeps_coins:
             said = f"{said} {in_words(proposal, released_signatures(db, proposal), None, offered=False)}"
@@ -220,9 +219,9 @@ def _decline(ctx: Ctx, signer: Signer, reason: str | None) -> SignPsbtResponse:
     return _nothing_new(db, proposal, said)
 
 
-def end_by_decline(tools: Tools, db: Session, proposal: ProposalRow) -> None:
+def end_by_decline(tools: Tools, db: Session, proposal: ProposalRow, declined: int) -> None:
     """The others cannot complete it here. Where those who have not declined are M, anybody could send it."""
-    are_enough = len(decliners(db, proposal.id)) <= proposal.n - proposal.m
+    are_enough = declined <= proposal.n - proposal.m
     proposal.failure_code, proposal.keeps_coins = "declined", are_enough and may_be_sent(db, proposal)
     tools.lifecycle.apply(db, proposal, lifecycle.LifecycleEvent.THRESHOLD_LOST)
 
