@@ -38,6 +38,7 @@ from multisig import RECEIVE
 CHALLENGE_LIFETIME = timedelta(minutes=10)
 MAX_OPEN_CHALLENGES = 20
 SUPERSEDED: RevokedReason = "superseded"
+LOST = "This device's key was marked lost, and that is final: register a device with another seed."
 REGISTERED = Event(
     "KEY_REGISTERED", "// key {key}, {network}, fingerprint {fingerprint}, {added} accounts", Category.KEYS
 )
@@ -70,10 +71,17 @@ def key_challenge(ctx: Ctx, request: wire.KeyChallengeRequest) -> wire.KeyChalle
 @serves(REGISTER_KEY)
 def register_key(ctx: Ctx, request: wire.RegisterKeyRequest) -> wire.Key:
     """Raises Invalid (offer or proof), KeyAlreadyActive (another device, and not ``replace``), StateConflict
-    (the device or its profile is registered by another user; a vault would lose its named approver).
+    (the device was marked lost; it or its profile is registered by another user; a vault would lose its named
+    approver).
     """
     offered = check_offer(request)
+    # After the proof: an xpub alone must not reveal whether it is registered.
     _check_possession(ctx, offered, request.proof)
+    same = select(KeyRow.id).where(KeyRow.xpub == str(offered.xpub))
+    # One that another person held, whose device it was not, is marked lost so that its owner registers it.
+    lost = same.where(KeyRow.revoked_reason == "lost", KeyRow.user_id == ctx.caller.user_id)
+    if ctx.db.scalars(lost).first() is not None:
+        raise StateConflict(LOST)
     active = active_key(ctx.db, ctx.caller.user_id, offered.network)
     if active is not None and active.xpub == str(offered.xpub):
         return _top_up(ctx, active, offered)
@@ -87,9 +95,7 @@ def register_key(ctx: Ctx, request: wire.RegisterKeyRequest) -> wire.Key:
         ctx.db.flush()
         tell_revoked(ctx.tools.events, ctx.db, active)
         ctx.event(REPLACED, key=active.id)
-    # After the proof: an xpub alone must not reveal whether it is registered.
-    taken = select(KeyRow.id).where(KeyRow.xpub == str(offered.xpub), KeyRow.status == "active")
-    if ctx.db.scalars(taken).first() is not None:
+    if ctx.db.scalars(same.where(KeyRow.status == "active")).first() is not None:
         raise StateConflict("This device is registered by another account.")
     return _insert(ctx, offered, request)
 

@@ -85,7 +85,11 @@ class TestWhose:
         alice = desk.signers["alice"]
         first = profile_of(alice)
         desk.deposit(70_000, to=first["wallet_address"])
-        ok(alice.post("/api/v1/revoke-key", {"key_id": first["key_id"], "reason": "lost", "force": True}))
+        ok(
+            alice.post(
+                "/api/v1/revoke-key", {"key_id": first["key_id"], "reason": "superseded", "force": True}
+            )
+        )
         refused(alice.get(PATH, network="testnet"), 404, "NOT_FOUND")
         assert figures(alice, key_id=first["key_id"]) == (70_000, 0, 0)
         ok(register_key(alice, desk.devices["alice"]))
