@@ -213,6 +213,11 @@ class NoRegisteredKey(RegistrationError):
     default_hint = "Connect your device and run `signerd register`."
 
 
+class KeyLost(RegistrationError):
+    meaning = "The platform says that this key was marked lost."
+    default_hint = "Register a device with another seed."
+
+
 class RegistrationStale(RegistrationError):
     meaning = "The registration was begun too long ago, or with another device."
     default_hint = "Run `signerd register` again and compare the fingerprint with your device."

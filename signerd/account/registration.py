@@ -41,11 +41,12 @@ from multisig import (
 )
 from signerd.account.platform import PlatformClient, Sink
 from signerd.core.events import REGISTRATION
-from signerd.core.keys import VaultAccounts, revocation_of
+from signerd.core.keys import RevocationReason, VaultAccounts, is_marked_lost, revocation_of
 from signerd.core.text import canonical
 from signerd.core.values import OwnKey
 from signerd.errors import (
     AnswerRefused,
+    KeyLost,
     PlatformAnswersWrongly,
     PlatformError,
     PlatformRefused,
@@ -120,11 +121,13 @@ async def ask_challenge(offer: Offer, digest: str, user_id: int, platform: Platf
     """The platform's challenge for exactly these keys, to be signed at ``offer.proof_path``.
 
     Raises:
-        RegistrationStale: the device gave other keys than those that were shown. PlatformAnswersWrongly: the
-        challenge is not one for these keys. Else what the platform raises.
+        RegistrationStale: the device gave other keys than those that were shown. KeyLost.
+        PlatformAnswersWrongly: the challenge is not one for these keys. Else what the platform raises.
     """
     if offer.digest != digest:
         raise RegistrationStale("the device gives other keys than those that were shown")
+    if is_marked_lost(str(offer.base.xpub), await platform.keys()):
+        raise KeyLost(f"the platform says that the key {offer.base.fingerprint} was marked lost")
     challenge = await platform.key_challenge(_request(offer))
     require_challenge(challenge.challenge, offer, user_id, platform.host)
     if DerivationPath.parse(challenge.derivation_path) != offer.proof_path:
@@ -268,6 +271,10 @@ class KeyWatch:
         revocation = revocation_of(base, key_id, self._listed, self.journal.now())
         if revocation is not None:
             self.sink.announce(self.journal.revoke(revocation))
+        for former in self.journal.former_keys():
+            revoked = revocation_of(former.own, former.platform_key_id, self._listed, self.journal.now())
+            if revoked is not None and revoked.why is RevocationReason.LOST:
+                self.sink.announce(self.journal.revoke(revoked))
         fingerprint = base.key.fingerprint
         advice = None if revocation else self.accounts_of(fingerprint).advice or self._check(fingerprint)
         self.troubles.report(KEYS, {} if advice is None else {REGISTRATION: advice})

@@ -264,7 +264,7 @@ def _seen_pinned(journal: Journal, claim: VaultClaim, pinned: Pin) -> SeenVault:
         pinned.name,
         pinned.vault,
         own_key_of(pinned.vault, own_keys),
-        fault_of_pinned(pinned.vault, vault_changes, own_keys, journal.former_keys()),
+        fault_of_pinned(pinned.vault, vault_changes, own_keys, journal.former_keys(), journal.lost()),
         pinned=True,
         **vars(journal.at_device(pinned)),
         changes=vault_changes,
@@ -277,7 +277,7 @@ def _fault(journal: Journal, claim: VaultClaim, vault: Vault, own: OwnKey | None
     if faults:
         return f"The platform's record contradicts its own descriptor. {' '.join(faults)}"
     if own is not None:
-        return None
+        return journal.lost()
     if _impostor(journal, vault) is not None:
         return "ALARM: it has your device's fingerprint on a key that is not your device's."
     return without_our_key(vault, journal.former_keys())

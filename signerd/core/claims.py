@@ -130,9 +130,12 @@ def fault_of_pinned(
     differences: tuple[str, ...],
     own_keys: tuple[OwnKey, ...],
     former_keys: tuple[FormerKey, ...],
+    lost: str | None = None,
 ) -> str | None:
-    """Why a pinned vault must not be used. ``differences``: the changes that the person has not looked at."""
+    """Why a pinned vault must not be used. ``differences``: the changes that the person has not looked at.
+    ``lost``: the sentence about the registered key, where it was lost.
+    """
     if differences:
         listed = " ".join(differences)
         return f"ALARM: the platform has shown another vault than the one that was pinned here. {listed}"
-    return None if own_key_of(vault, own_keys) is not None else without_our_key(vault, former_keys)
+    return lost if own_key_of(vault, own_keys) is not None else without_our_key(vault, former_keys)

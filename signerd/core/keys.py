@@ -78,6 +78,12 @@ class RevocationReason(StrEnum):
     REVOKED = "revoked"
 
 
+OF_LOST = (
+    "The platform takes no signature of it any more. Pay nothing more into its vaults, and move their coins "
+    "with the other signers' devices, or by the emergency kit."
+)
+
+
 @dataclass(frozen=True)
 class Revocation:
     """The platform says that the key registered here is revoked. ``successor``: the fingerprint that replaced
@@ -97,6 +103,11 @@ class Revocation:
 
     @property
     def advice(self) -> str:
+        if self.why is RevocationReason.LOST:
+            return (
+                f"{OF_LOST} If you know nothing of this, call the platform's operator and the other signers. "
+                "To go on, register another device: `signerd register --replace`."
+            )
         return (
             "Nothing is signed with it, and all that is pinned stays. If you know nothing of this, call the "
             "platform's operator and the other signers. To go on, connect the device that you use now and "
@@ -113,31 +124,33 @@ class Revocation:
         return f"was replaced by {another} from another desktop"
 
 
+def is_marked_lost(xpub: str, listed: Sequence[Key]) -> bool:
+    """Whether the platform's list has this key as lost, under whichever id."""
+    return any(key.xpub.value == xpub and key.revoked_reason.value == RevocationReason.LOST for key in listed)
+
+
 def revocation_of(registered: OwnKey, key_id: str, listed: Sequence[Key], now: datetime) -> Revocation | None:
     """The revocation of our registered key in the platform's list of those on this network, or None.
 
-    The same key under another id, registered from another desktop, counts as active.
+    The same key under another id, registered from another desktop, counts as active, unless it was lost.
     """
     active = [key for key in listed if key.status == "active"]
-    if any(key.xpub.value == str(registered.key.xpub) for key in active):
+    is_lost = is_marked_lost(str(registered.key.xpub), listed)
+    if not is_lost and any(key.xpub.value == str(registered.key.xpub) for key in active):
         return None
-    ours = next((key for key in listed if key.id == key_id and key.status != "active"), None)
-    if ours is None:
+    if not is_lost and not any(key.id == key_id and key.status != "active" for key in listed):
         return None
     others = [key.master_fingerprint.value or "" for key in active]
-    why = (
-        RevocationReason.LOST
-        if ours.revoked_reason.value == RevocationReason.LOST
-        else RevocationReason.REPLACED
-        if others
-        else RevocationReason.REVOKED
-    )
+    revoked = RevocationReason.REPLACED if others else RevocationReason.REVOKED
+    why = RevocationReason.LOST if is_lost else revoked
     successor = foreign(others[0])[:8] if others else ""
     return Revocation(key_id, str(registered.key.fingerprint), why, now, successor)
 
 
 def made_with_former(former: FormerKey) -> str:
     """Why a vault with only a former key of ours is not signed for, and what to do."""
+    if former.lost:
+        return f"Your key {former.own.key.fingerprint} in this vault was marked lost. {OF_LOST}"
     when = "" if former.replaced is None else f" on {_day(former.replaced)}"
     return (
         f"This vault was made with your former key {former.own.key.fingerprint}, of a device of yours that "

@@ -242,10 +242,14 @@ class OwnKey:
 
 @dataclass(frozen=True)
 class FormerKey:
-    """A key of ours whose device was replaced. ``replaced``: when, if the journal has it."""
+    """A key of ours whose device was replaced. ``replaced``: when, if the journal has it. ``lost``: so the
+    platform calls it.
+    """
 
     own: OwnKey
     replaced: datetime | None = None
+    platform_key_id: str = ""
+    lost: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from signerd.core.audit import Note
 from signerd.core.claims import changes, fingerprint_of_change
 from signerd.core.events import REGISTRATION, JudgeAgain, Level, News, Notify, Recalled, Replaced, Step
 from signerd.core.following import FORGOTTEN, own_signature, withdrawn
-from signerd.core.keys import Revocation
+from signerd.core.keys import Revocation, RevocationReason
 from signerd.core.states import NOT_TAKEN, TO_SUBMIT
 from signerd.core.text import canonical
 from signerd.core.tokens import ModelScreen, PublishedToken, prove_blob, prove_token, subject_of
@@ -68,12 +68,16 @@ class Journal(Proposals):
             return self._judge_anew() if replaced else ()
 
     def revoke(self, revocation: Revocation) -> tuple[News, ...]:
-        """The platform revoked the registered key: recorded and reported once, and the device is asked
-        nothing more.
+        """The platform revoked the registered key, or one before it: recorded and reported once, and once
+        more where it was lost. The device is asked nothing more.
 
         The keys stay known; an existing signature is still submitted.
         """
-        if self.revocation() is not None or revocation.key_id != self.platform_key_id():
+        ours = {self.platform_key_id(), *(former.platform_key_id for former in self.former_keys())}
+        known = self._row("SELECT why FROM revocations WHERE platform_key_id = ?", revocation.key_id)
+        lost = RevocationReason.LOST
+        is_news = known is None or (revocation.why is lost and known["why"] != lost)
+        if revocation.key_id not in ours or not is_news:
             return ()
         facts = {
             "fingerprint": revocation.fingerprint,
@@ -82,7 +86,7 @@ class Journal(Proposals):
         }
         with self._transaction("key-revoked"):
             self._db.execute(
-                "INSERT INTO revocations VALUES (?,?,?,?,?)",
+                "INSERT OR REPLACE INTO revocations VALUES (?,?,?,?,?)",
                 (
                     revocation.key_id,
                     revocation.fingerprint,

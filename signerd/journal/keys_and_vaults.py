@@ -12,12 +12,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from signerd.core.audit import Note
-from signerd.core.keys import Revocation, RevocationReason
+from signerd.core.keys import OF_LOST, Revocation, RevocationReason
 from signerd.core.values import FormerKey, OwnKey, Pin, VaultClaim
 from signerd.journal import rows
 from signerd.journal.chain import ChainedJournal
 
-_KEYS = "SELECT * FROM own_keys WHERE replaced = ? ORDER BY purpose, account, origin_key"
+_KEYS = (
+    "SELECT own_keys.*, why FROM own_keys LEFT JOIN revocations ON revocations.platform_key_id = "
+    "own_keys.platform_key_id AND origin_key LIKE '[' || fingerprint || '/%' "
+    "WHERE replaced = ? ORDER BY purpose, account, origin_key"
+)
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,15 @@ class KeysAndVaults(ChainedJournal):
 
     def former_keys(self) -> tuple[FormerKey, ...]:
         """Those of the devices before it."""
-        rows = ((self._own(row), row["replaced_at"]) for row in self._db.execute(_KEYS, (True,)))
-        return tuple(FormerKey(own, None if at is None else datetime.fromisoformat(at)) for own, at in rows)
+        return tuple(
+            FormerKey(
+                self._own(row),
+                None if row["replaced_at"] is None else datetime.fromisoformat(row["replaced_at"]),
+                row["platform_key_id"],
+                lost=row["why"] == RevocationReason.LOST,
+            )
+            for row in self._db.execute(_KEYS, (True,))
+        )
 
     def _own(self, row: sqlite3.Row) -> OwnKey:
         return OwnKey(rows.read_origin_key(row["origin_key"], self.network), row["purpose"], row["account"])
@@ -65,6 +76,12 @@ class KeysAndVaults(ChainedJournal):
             return None
         key_id, fingerprint, why, at, successor = row
         return Revocation(key_id, fingerprint, RevocationReason(why), datetime.fromisoformat(at), successor)
+
+    def lost(self) -> str | None:
+        """The sentence about the registered key, where the platform calls it lost."""
+        revoked = self.revocation()
+        is_lost = revoked is not None and revoked.why is RevocationReason.LOST
+        return f"{revoked.sentence} {OF_LOST}" if revoked is not None and is_lost else None
 
     # --- the platform's word about vaults -------------------------------------------------------------------
 

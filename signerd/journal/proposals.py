@@ -361,8 +361,8 @@ class Proposals(KeysAndVaults):
             code = pin.vault.verification_code
             known = receive_scripts(pin.vault, self.next_receive_index(pin.vault))
             for script in wanted & known.keys():
-                vault_changes = self.changes_of(pin)
-                fault = fault_of_pinned(pin.vault, vault_changes, self.own_keys(), self.former_keys())
+                keys = self.own_keys(), self.former_keys(), self.lost()
+                fault = fault_of_pinned(pin.vault, self.changes_of(pin), *keys)
                 places[script] = PinnedPlace(called[code], known[script], fault)
         return places
 

@@ -102,6 +102,7 @@ LOST, NEW = listed(active=False, reason="lost"), listed("key-2", "xpub-other", "
         ((REVOKED,), RevocationReason.REVOKED, "2026-01-02"),
         ((LOST,), RevocationReason.LOST, f"your key {LABEL} was marked lost there"),
         ((LOST, NEW), RevocationReason.LOST, f"your key {LABEL} was marked lost there"),
+        ((LOST, listed("key-2")), RevocationReason.LOST, f"your key {LABEL} was marked lost there"),
     ],
 )
 def test_why_it_does_not_stand_any_more(keys: tuple[Key, ...], why: RevocationReason, words: str) -> None:

@@ -19,7 +19,7 @@ from signerd.account.platform import PlatformClient
 from signerd.account.registration import AGAIN_HINT, Offer, require_challenge
 from signerd.core.states import State
 from signerd.daemon import vaults
-from signerd.errors import PlatformAnswersWrongly, PlatformRefused, RegistrationStale
+from signerd.errors import KeyLost, PlatformAnswersWrongly, PlatformRefused, RegistrationStale
 from tests.support.daemons import (
     MemoryStore,
     approve,
@@ -31,7 +31,7 @@ from tests.support.daemons import (
     until_state,
 )
 from tests.support.desk import NETWORK
-from tests.support.fake_platform import USER_ID, listed_key, problem
+from tests.support.fake_platform import USER_ID, listed_key, problem, text
 from tests.support.platform import open_world
 from tests.support.wallets import ALICE, MALLORY, Signer
 
@@ -84,9 +84,9 @@ def test_s36_the_line_that_is_signed_is_this_platforms_for_exactly_these_keys(ho
     others += [replace(line, keys_digest=offered_digest(each.pairs())) for each in altered(offer)]
     others.append(replace(line, network="mainnet"))
     others += [replace(line, user_id=another)] * (another != user)
-    for text in ("Pay all my bitcoin to Mallory", f"{line} ", *map(str, others)):
+    for other in ("Pay all my bitcoin to Mallory", f"{line} ", *map(str, others)):
         with pytest.raises(PlatformAnswersWrongly):
-            require_challenge(text, offer, user, here)
+            require_challenge(other, offer, user, here)
 
 
 async def test_the_device_signs_at_the_offers_path_alone(state, platform, bridge):
@@ -162,11 +162,10 @@ async def test_another_active_key_is_not_adopted(state, platform, bridge):
 KEYS = ("GET", "/api/v1/keys")
 
 
-def key(number: int, signer: Signer, status: str = "active") -> dict[str, Any]:
+def key(number: int, signer: Signer, status: str = "active", reason: str = "") -> dict[str, Any]:
     own = signer.vault_key()
-    return listed_key(
-        f"key-{number}", str(own.xpub), str(own.fingerprint), str(own.origin.path), status=status
-    )
+    place = str(own.xpub), str(own.fingerprint), str(own.origin.path)
+    return listed_key(f"key-{number}", *place, status=status) | {"RevokedReason": text(reason)}
 
 
 REPLACED = [key(1, ALICE, "revoked"), key(2, MALLORY)]
@@ -201,6 +200,38 @@ async def test_it_is_read_at_sign_in_and_stops_what_waits_for_the_device(
         assert (await daemon.verify_audit()).fault is None
     assert bridge.asked == 0
     assert platform.told() == []
+
+
+@pytest.mark.parametrize("lost_first", [True, False])
+async def test_a_lost_key_is_not_registered_again_and_its_vault_is_shown_as_that_of_one(
+    prepared, platform, bridge, lost_first
+):
+    """Whether it was marked lost before another device was registered, or after."""
+    lost = key(1, ALICE, "revoked", "lost")
+    platform.keys = [lost if lost_first else key(1, ALICE)]
+
+    async def alarmed(daemon):
+        daemon.keys.due.set()
+        await until(lambda: any("marked lost" in line for line in told(daemon, "registration", "alarm")))
+        (vault,) = await vaults.vaults(daemon)
+        assert "marked lost" in vault.fault
+        assert any("emergency kit" in note for note in (await daemon.status()).notes)
+
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        if lost_first:
+            await alarmed(daemon)
+        bridge.signer = platform.signer = MALLORY
+        preview = await daemon.preview_registration()
+        await daemon.register(preview.device_id, preview.digest, replace=True)
+        platform.keys[0] = lost
+        await alarmed(daemon)
+        bridge.signer, asked = ALICE, len(bridge.messages)
+        preview = await daemon.preview_registration()
+        with pytest.raises(KeyLost):
+            await daemon.register(preview.device_id, preview.digest, replace=True)
+        assert len(bridge.messages) == asked
+        (vault,) = await vaults.vaults(daemon)
+        assert "replaced" not in vault.fault
 
 
 async def test_a_signature_turned_down_for_the_key_has_the_keys_read_at_once(daemon, platform):
