@@ -237,11 +237,8 @@ class ClientDesk:
         """With a service account's secret: there is no session that would have to be ended."""
         from custody.client import Session
 
-        platform, file = os.environ.get("CUSTODY_PLATFORM", ""), Path(os.environ["CUSTODY_SECRET_FILE"])
-        if not platform:
-            fail("no platform is named", "Set CUSTODY_PLATFORM as well as CUSTODY_SECRET_FILE.", Exit.USAGE)
-        with self._client(ClientSettings(platform, "", ca_file=os.environ.get("CUSTODY_CA_FILE"))) as client:
-            client.core.session = Session.of_service_account(_secret_in(file, "secret"))
+        with self._client(_of_environment("no platform is named", "CUSTODY_SECRET_FILE")) as client:
+            client.core.session = Session.of_service_account(_secret_in("CUSTODY_SECRET_FILE", "secret"))
             yield client
 
     @contextmanager
@@ -249,20 +246,12 @@ class ClientDesk:
         """A session for this one command, with a password."""
         from custody.client import ClientError
 
-        names = ("CUSTODY_PLATFORM", "CUSTODY_EMAIL", "CUSTODY_PASSWORD_FILE")
-        platform, email, file = (os.environ.get(name, "") for name in names)
-        if not platform or not email:
-            fail(
-                "the platform or the account of the service is not named",
-                "Set CUSTODY_PLATFORM and CUSTODY_EMAIL as well as CUSTODY_PASSWORD_FILE.",
-                Exit.USAGE,
-            )
-        with self._client(
-            ClientSettings(platform, email, ca_file=os.environ.get("CUSTODY_CA_FILE"))
-        ) as client:
-            if _login(client, email, _secret_in(Path(file), "password")).requires_2fa:
+        words, secret = "the platform or the account of the service is not named", "CUSTODY_PASSWORD_FILE"
+        settings = _of_environment(words, secret, "CUSTODY_EMAIL")
+        with self._client(settings) as client:
+            if _login(client, settings.email, _secret_in(secret, "password")).requires_2fa:
                 fail(
-                    f"{email} is asked for a code, which no program can give",
+                    f"{settings.email} is asked for a code, which no program can give",
                     "It has a second factor, or somebody guesses at its password. Give the program a "
                     "service account, which asks for no code: custody service-account make.",
                     Exit.SIGNED_OUT,
@@ -306,8 +295,20 @@ def _login(client: "Client", email: str, password: str) -> "LoginResponse":
     return client.login(LoginRequest(email=email, password=SecretStr(password), device=DEVICE_NAME))
 
 
-def _secret_in(file: Path, kind: str) -> str:
-    """``kind``: password or secret. Raises Stop where other users could read the file, or it has none."""
+def _of_environment(words: str, secret: str, *email: str) -> ClientSettings:
+    """``words``: where a variable beside the ``secret`` is not set. Raises Stop."""
+    names = ("CUSTODY_PLATFORM", *email)
+    given = [os.environ.get(name, "") for name in names]
+    if not all(given):
+        fail(words, f"Set {' and '.join(names)} as well as {secret}.", Exit.USAGE)
+    return ClientSettings(given[0], "".join(given[1:]), ca_file=os.environ.get("CUSTODY_CA_FILE"))
+
+
+def _secret_in(variable: str, kind: str) -> str:
+    """``variable``: names the file. ``kind``: password or secret. Raises Stop where other users could read
+    the file, or it has none.
+    """
+    file = Path(os.environ[variable])
     try:
         with file.open("rb") as opened:
             mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from custody.client import Client
-    from custody.common.spreadsheets import BalanceLine
     from custody.schemas.asset_tokens import TokenMovement
     from custody.schemas.history import VaultCoin, VaultMovement
 
@@ -53,7 +52,7 @@ least_option = click.option("--min", "min_sats", type=Amount(), help="Of at leas
 most_option = click.option("--max", "max_sats", type=Amount(), help="Of so much at most.")
 
 
-def _movement_row(one: "VaultMovement | BalanceLine") -> tuple[str, ...]:
+def _movement_row(one: "VaultMovement") -> tuple[str, ...]:
     balance = "pending" if one.balance_sats is None else f"{btc(one.balance_sats)} BTC"
     named = [output.label or output.address for output in one.outputs]
     paid = ", ".join(named) + (f" and {one.more_outputs} more" if one.more_outputs else "")

@@ -32,17 +32,13 @@ LOCK_PAUSE_SECONDS: Final = 0.05
 KEPT_SECONDS: Final = 600.0
 
 
-def _store_trouble(sentence: str, *, hint: str | None = None) -> Stop:
-    advice = hint or "Unlock the keyring, or sign in with --secrets file."
-    return Stop(sentence, advice, Exit.SIGNED_OUT, code="no-secret-store")
+def _stops(code: str, advice: str) -> session_store.ErrorMaker:
+    return lambda sentence, *, hint=None: Stop(sentence, hint or advice, Exit.SIGNED_OUT, code=code)
 
 
-def _locked(sentence: str, *, hint: str | None = None) -> Stop:
-    advice = hint or "Give the passphrase that you chose at custody login, or sign in again."
-    return Stop(sentence, advice, Exit.SIGNED_OUT, code="secrets-locked")
-
-
-_ERRORS: Final = session_store.Errors(unusable=_store_trouble, locked=_locked, late=_store_trouble)
+_UNUSABLE = _stops("no-secret-store", "Unlock the keyring, or sign in with --secrets file.")
+_LOCKED = _stops("secrets-locked", "Give the passphrase that you chose at custody login, or sign in again.")
+_ERRORS: Final = session_store.Errors(unusable=_UNUSABLE, locked=_LOCKED, late=_UNUSABLE)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ always gives the text back.
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +16,7 @@ from custody.common.text import btc
 
 if TYPE_CHECKING:
     from custody.schemas.asset_tokens import TokenMovement
-    from custody.schemas.history import MovementOutput, VaultCoin, VaultMovement, VaultStatement
+    from custody.schemas.history import VaultCoin, VaultMovement, VaultStatement
 
 # The cells of a record, by their headings.
 Columns = Mapping[str, Callable[[Any], object]]
@@ -62,36 +61,23 @@ def _names(one: "VaultMovement") -> str:
     return "; ".join(names) if any(names) else ""
 
 
-@dataclass(frozen=True)
-class BalanceLine:
-    """A line of a statement among its movements: what the vault held at a time, by no transaction."""
-
-    at: datetime
-    kind: str
-    height: int
-    balance_sats: int
-    amount_sats: int = 0
-    status: str = "confirmed"
-    outputs: "Sequence[MovementOutput]" = ()
-    more_outputs: int = 0
-    fee_sats: None = None
-    title: None = None
-    created_by_name: None = None
-    psbt_id: None = None
-    replaces_psbt_id: None = None
-    txid: None = None
-    block_hash: None = None
-
-
 def statement_lines(
     statement: "VaultStatement", movements: "Iterable[VaultMovement]"
-) -> "Iterator[BalanceLine | VaultMovement]":
+) -> "Iterator[VaultMovement]":
     """All ``movements`` of the month between the balance before them and the one after."""
-    opening = statement.from_time, "opening balance", statement.opening_height, statement.opening_sats
-    yield BalanceLine(*opening)
+    yield _balance("opening", statement.from_time, statement.opening_height, statement.opening_sats)
     yield from movements
-    closing = statement.to_time, "closing balance", statement.closing_height, statement.closing_sats
-    yield BalanceLine(*closing)
+    yield _balance("closing", statement.to_time, statement.closing_height, statement.closing_sats)
+
+
+def _balance(which: str, at: datetime, height: int, sats: int) -> "VaultMovement":
+    """A line among the movements: what the vault held at a time, by no transaction."""
+    from custody.schemas.history import VaultMovement
+
+    fields: dict[str, Any] = dict.fromkeys(VaultMovement.model_fields)
+    fields |= {"at": at, "kind": f"{which} balance", "status": "confirmed", "height": height}
+    fields |= {"balance_sats": sats, "amount_sats": 0, "outputs": [], "more_outputs": 0}
+    return VaultMovement.model_construct(**fields)
 
 
 # Values of several outputs are separated by spaces, names by semicolons.

@@ -12,18 +12,14 @@ from custody.server.console.proposals import PROPOSER
 from custody.server.console.table import form
 from custody.server.console.typed import fee_rate
 from custody.server.console.vaults import vault_here
-from custody.server.errors import CustodyError
 
 
 def consolidation(page: PageContext) -> Response:
     page.workspace.require(PROPOSER)
-    plan, why_not, vault = None, "", vault_here(page)
-    try:
-        plan = _plan(page)
-    except CustodyError as error:
-        # What a form was refused for is said once.
-        why_not = "" if page.problem else error.detail
-    return page.render("vaults/consolidate.html", vault=vault, plan=plan, why_not=why_not, most=MAX_COINS)
+    plan, refusal = page.tried(lambda: _plan(page))
+    # What a form was refused for is said once.
+    context = {"vault": vault_here(page), "plan": plan, "why_not": "" if page.problem else refusal}
+    return page.render("vaults/consolidate.html", **context, most=MAX_COINS)
 
 
 def _plan(page: PageContext) -> Consolidation:

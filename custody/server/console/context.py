@@ -193,6 +193,13 @@ class PageContext:
         answer = self._answer(call, given)
         return self.readable(answer.items if isinstance(answer, Page) else answer)
 
+    def tried(self, read: Callable[[], Answer]) -> tuple[Answer | None, str]:
+        """What was read; where it is refused, None and why."""
+        try:
+            return read(), ""
+        except errors.CustodyError as error:
+            return None, error.detail
+
     def read_page(
         self, call: Call[Any, Any], /, *, key: str = "", at: str = "after", **given: Any
     ) -> list[Any]:

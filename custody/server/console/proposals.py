@@ -24,7 +24,7 @@ from custody.server.console.reviews import Facts, Review, require_as_shown, show
 from custody.server.console.table import Row, form, live, template_view
 from custody.server.console.typed import fee_rate, require_days_in_order
 from custody.server.console.vaults import vault_by_id, vaults_to_choose
-from custody.server.errors import CustodyError, Invalid, NotInAddressBook
+from custody.server.errors import Invalid, NotInAddressBook
 from custody.server.proposals.bounds import require_listed
 from custody.server.rules.lifecycle import KEEPING
 from custody.server.store.models import ProposalRow, VaultRow
@@ -193,12 +193,8 @@ def _request(page: PageContext, proposal: wire.Proposal) -> dict[str, Any]:
 def change_page(page: PageContext) -> Response:
     """What it pays now, and what the fastest rate would cost."""
     proposal, change = proposal_of(page), _change(page)
-    offered: wire.PsbtPreview | None = None
-    why_not = ""
-    try:
-        offered = page.read(wire.PREVIEW_PSBT, **_request(page, proposal), priority="high")
-    except CustodyError as error:
-        why_not = error.detail
+    request = {**_request(page, proposal), "priority": "high"}
+    offered, why_not = page.tried(lambda: page.read(wire.PREVIEW_PSBT, **request))
     return page.render(
         "proposals/change.html",
         proposal=proposal,

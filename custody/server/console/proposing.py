@@ -310,11 +310,7 @@ def make(page: PageContext) -> Response:
 
 def forward_page(page: PageContext) -> Response:
     page.workspace.require("PAYMENT_INIT")
-    profile, why_not = None, ""
-    try:
-        profile = _profile(page)
-    except CustodyError as error:
-        why_not = error.detail
+    profile, why_not = page.tried(lambda: _profile(page))
     return page.render(
         "proposals/forward.html",
         vaults=vaults_to_choose(page, "vault"),

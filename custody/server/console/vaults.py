@@ -27,7 +27,7 @@ from custody.server.console.rendering import csv_file
 from custody.server.console.reviews import Facts
 from custody.server.console.table import Row, form, live, template_view
 from custody.server.console.typed import form_day, query_day, query_sats
-from custody.server.errors import CustodyError, Invalid, StateConflict
+from custody.server.errors import Invalid, StateConflict
 from custody.server.store.models import VaultRow
 from custody.server.vaults.calls import quorum_warnings
 from custody.server.vaults.stored import replacement_of
@@ -121,10 +121,8 @@ def holdings(page: PageContext, vault_id: str) -> tuple[list[TokenBalance], str]
     """The tokens that a vault holds, and why where these are unknown."""
     if not page.workspace.may(*VIEWERS):
         return [], ""
-    try:
-        return page.read(TOKENS, vault_id=vault_id), ""
-    except CustodyError as error:
-        return [], error.detail
+    held, trouble = page.tried(lambda: page.read(TOKENS, vault_id=vault_id))
+    return held or [], trouble
 
 
 def names_of(page: PageContext, shown: wire.Vault) -> dict[str, str]:

@@ -54,6 +54,11 @@ OTP_DIGITS = 6
 # needed.
 RECOVERY_BYTES = 10
 RECOVERY_CODES = 10
+# What the libraries of passkeys and of ID tokens raise for malformed input, which proves nothing.
+MALFORMED: Final = (
+    ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError, RecursionError,
+    NotImplementedError,
+)  # fmt: skip
 
 
 def new_token(random: RandomBytes) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from joserfc import jwk, jws, jwt
 from joserfc.errors import JoseError
 
+from custody.server.rules.credentials import MALFORMED
 from custody.server.store.models import IdentityProviderRow
 
 # Asymmetric ones only: a forger can make an HS256 token with the provider's public key as the secret, and one
@@ -27,11 +28,7 @@ _KINDS: Final[Mapping[str, type[jwk.RSAKey | jwk.ECKey]]] = {"RSA": jwk.RSAKey, 
 SKEW_SECONDS: Final = 60
 # OpenID Connect Core, section 2.
 MAX_SUBJECT: Final = 255
-# What the library raises for malformed input.
-_MALFORMED: Final = (
-    JoseError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError,
-    RecursionError, NotImplementedError,
-)  # fmt: skip
+_MALFORMED: Final = (JoseError, *MALFORMED)
 Keys = Mapping[str | None, jwk.Key]
 
 

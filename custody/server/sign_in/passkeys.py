@@ -24,6 +24,7 @@ from sqlalchemy import select
 
 from custody.server.calls import Ctx
 from custody.server.errors import Invalid, StateConflict
+from custody.server.rules.credentials import MALFORMED
 from custody.server.store.models import PasskeyRow, UserRow
 
 MAX_PASSKEYS: Final = 10
@@ -32,11 +33,6 @@ MAX_ANSWER: Final = 16_384
 # The device asks for its PIN or a fingerprint, so that a passkey alone is a second factor.
 _VERIFIED: Final = UserVerificationRequirement.REQUIRED
 _NAME: Final = "Custody platform"
-# What the library raises for malformed answers, each of which counts as a failed try.
-_NO_ANSWER: Final = (
-    ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError, RecursionError,
-    NotImplementedError,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -76,7 +72,7 @@ def accepts(ctx: Ctx, user_id: int, challenge: bytes, given: Assertion) -> str |
     try:
         answer = AuthenticationResponse.from_dict(_read(given.text))
         server.authenticate_complete(_state(challenge), _data(known), answer)
-    except _NO_ANSWER:
+    except MALFORMED:
         return None
     passkey = next(each for each in known if each.credential_id == answer.raw_id)
     counter = answer.response.authenticator_data.counter
@@ -107,7 +103,7 @@ def add(ctx: Ctx, name: str, challenge: bytes, given: Assertion) -> None:
     server = _with_room(ctx, passkeys_of(ctx, ctx.caller.user_id))
     try:
         made = server.register_complete(_state(challenge), _read(given.text)).credential_data
-    except _NO_ANSWER:
+    except MALFORMED:
         raise Invalid("The browser's answer is not to this request: try it again.") from None
     assert made is not None, "register_complete checks that it is there"
     taken = ctx.db.scalar(select(PasskeyRow.id).where(PasskeyRow.credential_id == made.credential_id))
