@@ -4,7 +4,7 @@ and bounded strings.
 
 import re
 from datetime import UTC, date, datetime
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Generic, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -282,49 +282,34 @@ def build_shapes() -> None:
         bases += shape.__subclasses__()
 
 
-class NullString(Shape):
-    """The specification's nullable string: ``{"String": …, "Valid": …}``."""
+class Nullable(Shape, Generic[T]):
+    """The specification's ``{"String": …, "Valid": …}``: without ``Valid`` the other means nothing."""
 
+    valid: bool = Field(alias="Valid")
+
+    @classmethod
+    def of(cls, value: T | None) -> Self:
+        return cls.model_validate({"valid": False} if value is None else {"valid": True, cls._name(): value})
+
+    @property
+    def value(self) -> T | None:
+        return getattr(self, self._name()) if self.valid else None
+
+    @classmethod
+    def _name(cls) -> str:
+        return next(name for name in cls.model_fields if name != "valid")
+
+
+class NullString(Nullable[str]):
     string: Prose = Field(default="", alias="String")
-    valid: bool = Field(alias="Valid")
-
-    @classmethod
-    def of(cls, value: str | None) -> Self:
-        return cls(string=value or "", valid=value is not None)
-
-    @property
-    def value(self) -> str | None:
-        return self.string if self.valid else None
 
 
-class NullTime(Shape):
-    """The specification's nullable time. Where ``Valid`` is false the time is the epoch and means nothing."""
-
+class NullTime(Nullable[datetime]):
     time: Timestamp = Field(default=datetime(1970, 1, 1, tzinfo=UTC), alias="Time")
-    valid: bool = Field(alias="Valid")
-
-    @classmethod
-    def of(cls, value: datetime | None) -> Self:
-        return cls(valid=False) if value is None else cls(time=value, valid=True)
-
-    @property
-    def value(self) -> datetime | None:
-        return self.time if self.valid else None
 
 
-class NullInt64(Shape):
-    """The specification's nullable integer."""
-
+class NullInt64(Nullable[int]):
     int64: Annotated[StrictInt, Field(ge=-MAX_INT64 - 1, le=MAX_INT64)] = Field(default=0, alias="Int64")
-    valid: bool = Field(alias="Valid")
-
-    @classmethod
-    def of(cls, value: int | None) -> Self:
-        return cls(int64=value or 0, valid=value is not None)
-
-    @property
-    def value(self) -> int | None:
-        return self.int64 if self.valid else None
 
 
 def is_absent(value: object) -> bool:

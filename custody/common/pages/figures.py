@@ -101,18 +101,12 @@ def moment(text: str) -> Markup:
     )
 
 
+_NAMED: tuple[Any, ...] = (
+    amount, btc_groups, sats_words, address, hexadecimal, screen_figure, fee_rate, moment, count, sentence,
+    plain,
+)  # fmt: skip
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    "amount": amount,
-    "btc_groups": btc_groups,
-    "sats_words": sats_words,
-    "address": address,
-    "hexadecimal": hexadecimal,
-    "screen_figure": screen_figure,
-    "fee_rate": fee_rate,
-    "moment": moment,
-    "count": count,
-    "sentence": sentence,
-    "plain": plain,
+    **{each.__name__: each for each in _NAMED},
     "unaddressed": lambda script: unaddressed(bytes.fromhex(script)),
     "version_name": lambda version: VERSION_NAMES.get(version, ""),
     "version_rule": lambda version: VERSION_RULES[version],

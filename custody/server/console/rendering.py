@@ -97,23 +97,18 @@ def _qr(text: str) -> str:
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
+_NAMED: tuple[Any, ...] = (
+    moment, kind_words, sats_of, is_everything, title_of, facts_of, nameless_field, member_words, token_units,
+)  # fmt: skip
 TEMPLATES = Templates(
     _HERE / "templates",
     filters={
-        "moment": moment,
+        **{each.__name__: each for each in _NAMED},
         "sentence": with_links,
         "network": network_words,
         "qr": _qr,
         "permission_words": lambda name: PERMISSION_WORDS[name],
         "function_words": lambda name: FUNCTION_WORDS[Function[name.upper()]],
-        "kind_words": kind_words,
-        "sats_of": sats_of,
-        "is_everything": is_everything,
-        "title_of": title_of,
-        "facts_of": facts_of,
-        "nameless_field": nameless_field,
-        "member_words": member_words,
-        "token_units": token_units,
         "short": lambda text: plain(text)[:SHORT_ID],
     },
 )
