@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from signerd.core.states import State, state_words
+from signerd.core.states import ASKED, STOPPED, State, state_words
 
 if TYPE_CHECKING:
     from signerd.shapes import ProposalLine
@@ -17,10 +17,20 @@ def is_proof(line: "ProposalLine") -> bool:
     return line.paid_sats is not None and line.fee_sats is None
 
 
+def is_left_open(line: "ProposalLine") -> bool:
+    """Whether the person declined it, and the others may still sign it."""
+    is_open = line.imported_by is None and line.platform_status == "PENDING"
+    return is_open and line.state == State.DECLINED
+
+
 def line_words(line: "ProposalLine") -> str:
     """Of its state; of what the platform ended, its word as the console has it."""
     if line.state == State.WITHDRAWN and line.platform_status in _ENDED_THERE:
         return line.platform_status.lower()
+    if line.state == State.INTERRUPTED and line.reason.startswith(STOPPED):
+        return "perhaps signed; you may approve it again"
+    if line.held and line.state in ASKED:
+        return "held: read why before you decide"
     return "proven" if line.state == State.CONFIRMED and is_proof(line) else state_words(line.state)
 
 
@@ -30,7 +40,7 @@ def own_words(line: "ProposalLine") -> str:
         return ""
     if line.declined is not None:
         did = "signed it, and declined it" if line.signed_here else "declined it"
-        return f"You {did}: {line.declined}" if line.declined else f"You {did}."
+        return f"You {did}: “{line.declined}”." if line.declined else f"You {did}."
     if line.exported_here and not line.signed_here:
         return "You exported it, and imported no signature."
     return "You signed it." if line.signed_here else "You did not sign it here."

@@ -22,7 +22,7 @@ from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.errors import ErrorCode
 from custody.schemas.history import VaultMovement
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest, signed_host
-from custody.schemas.proposals import Proposal, SignPsbtRequest, SignPsbtResponse
+from custody.schemas.proposals import Proposal, ProposalStatus, SignPsbtRequest, SignPsbtResponse
 from custody.schemas.vaults import Vault
 from signerd.account.wire import (
     MOST_LISTED,
@@ -350,7 +350,8 @@ class PlatformClient:
             )
         except (PlatformError, SessionError):
             return None
-        return events.DeclineDelivered(_remark(answer))
+        # What a decline does to what goes on is said here already, by the signers who are left.
+        return events.DeclineDelivered("" if answer.status is ProposalStatus.PENDING else _remark(answer))
 
     @translated
     async def _sign_psbt(self, body: SignPsbtRequest, idempotency_key: str) -> SignPsbtResponse:

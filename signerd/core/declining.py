@@ -27,5 +27,5 @@ def on_decline(record: Record, pin: Pin | None) -> str:
         does = ", and ends it: by the platform's word others declined, and too few are left to sign."
     else:
         who = f"{count(left, 'other signer is', 'other signers are')} enough, if they can sign"
-        does = f", and need not stop it: {who}. To stop it, have it cancelled, or freeze the vault."
+        does = f", and may not stop it: {who}. To stop it, have it cancelled, or freeze the vault."
     return f"A decline cannot be taken back{does}"

@@ -28,7 +28,7 @@ from signerd.core.events import Level, News, Notify, ReadKeys, Step, then_step
 from signerd.core.following import ANEW, COMPLETED, OVER, ended, own_signature, recalled, reconsidered
 from signerd.core.review import ProposalReview, review
 from signerd.core.signing import SigningPolicy, signing_of
-from signerd.core.states import NOT_TAKEN, TABLE, UNDECIDED, ProposalMove, State, advance
+from signerd.core.states import NOT_TAKEN, STOPPED, TABLE, UNDECIDED, ProposalMove, State, advance
 from signerd.core.values import Approval, Decline, Record, ReviewContext, psbt_of
 from signerd.errors import AnswerRefused, IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 
@@ -81,7 +81,7 @@ def refused(record: Record, event: events.PersonDeclined, _around: ReviewContext
     is_on_its_way = record.snapshot.imported is None and record.state in NOT_TAKEN
     if record.signature is not None and not is_on_its_way:
         raise IllegalEvent("you already signed it: declining now changes nothing")
-    reason = f"Declined: {foreign(event.reason)}" if event.reason else "Declined."
+    reason = f"Declined: “{foreign(event.reason)}”." if event.reason else "Declined."
     still_out = SEEN if record.signature is not None else "" if record.exported is None else STILL_OUT
     declined = record.moved(
         ProposalMove.DECLINE,
@@ -96,7 +96,9 @@ def refused(record: Record, event: events.PersonDeclined, _around: ReviewContext
 
 # The reason for an exported proposal that has ended here.
 STILL_OUT = "It was exported and may be signed all the same: it counts as signed here."
-MAY_BE_SIGNED = "signerd stopped while your device was being asked: it may have signed."
+MAY_BE_SIGNED = (
+    f"{STOPPED}, and your device may have signed. It is the same transaction: to sign it twice pays once."
+)
 SEEN = "You had signed it, and the platform may have the signature: it counts as signed here."
 
 

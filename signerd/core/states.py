@@ -39,12 +39,16 @@ class State(StrEnum):
     BROADCAST = "broadcast", "out of your hands: complete, or on the network"
     CONFIRMED = "confirmed", "confirmed"
     DECLINED = "declined", "declined"
-    INTERRUPTED = "interrupted", "not signed; you may approve it again"
+    INTERRUPTED = "interrupted", "no signature came; you may approve it again"
     QUARANTINED = "quarantined", "set aside: something is wrong with it"
     EXPIRED = "expired", "expired"
     SUPERSEDED = "superseded", "replaced by another proposal"
     # By the platform, whose word is shown; by the program that imported it; or its signature stays here.
     WITHDRAWN = "withdrawn", "ended"
+
+
+# How the reason begins where nobody knows whether the device signed.
+STOPPED = "signerd was stopped"
 
 
 class ProposalMove(StrEnum):

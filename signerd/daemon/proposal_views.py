@@ -83,6 +83,7 @@ def _judged_line(record: Record, review: ProposalReview, network: Network, names
         "token": token,
         "title": title_of(review, names.labels, names.pinned),
         "labels": labels_paid(review, names.labels),
+        "held": review.allowed and bool(review.to_acknowledge),
     }
 
 

@@ -76,6 +76,7 @@ from signerd.shapes import (
     SignedIn,
     Status,
 )
+from signerd.standing import is_left_open
 
 T = TypeVar("T")
 
@@ -265,10 +266,14 @@ class Daemon:
         return account_keys(network, keys)
 
     async def proposals(self, *, ended: bool, by: LoopbackCaller = TERMINAL) -> tuple[ProposalLine, ...]:
-        """In the order of arrival; ended ones only with ``ended``."""
-        states = [state for state in State if ended or state not in ENDED]
+        """In the order of arrival; ended ones only with ``ended``, but always what others may still sign."""
+        states = [state for state in State if ended or state not in ENDED - {State.DECLINED}]
         lines = await in_turn(lambda psbt_id: self._line_of(psbt_id, by), self.journal.ids(states))
-        return tuple(line for line in lines if line is not None)
+        return tuple(
+            line
+            for line in lines
+            if line is not None and (ended or line.state != State.DECLINED or is_left_open(line))
+        )
 
     def _line_of(self, psbt_id: str, by: LoopbackCaller = TERMINAL) -> ProposalLine | None:
         """None where it was forgotten since it was listed."""

@@ -46,6 +46,7 @@ class ProposalLine(Answer):
 
     ``declines``: of all signers, by the platform's word. ``declined``: why the person declined it, which may be empty; None where they did not. ``on_decline``:
     what that does, or would do. ``signed_here``, ``exported_here``: a signature is stored, or the PSBT was given to a device without a cable.
+    ``held``: a warning has to be acknowledged before it is approved.
     """
 
     psbt_id: str
@@ -75,6 +76,7 @@ class ProposalLine(Answer):
     on_decline: str = ""
     signed_here: bool = False
     exported_here: bool = False
+    held: bool = False
 
 
 class CoinView(Answer):

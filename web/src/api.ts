@@ -291,6 +291,7 @@ export interface components {
          *
          *     ``declines``: of all signers, by the platform's word. ``declined``: why the person declined it, which may be empty; None where they did not. ``on_decline``:
          *     what that does, or would do. ``signed_here``, ``exported_here``: a signature is stored, or the PSBT was given to a device without a cable.
+         *     ``held``: a warning has to be acknowledged before it is approved.
          */
         ProposalLine: {
             psbt_id: string;
@@ -320,6 +321,7 @@ export interface components {
             on_decline: string;
             signed_here: boolean;
             exported_here: boolean;
+            held: boolean;
         };
         /**
          * @description The whole review. ``digest`` covers what is shown; ``allowed``: nothing refuses.
@@ -357,6 +359,7 @@ export interface components {
             on_decline: string;
             signed_here: boolean;
             exported_here: boolean;
+            held: boolean;
             digest: string;
             allowed: boolean;
             to_acknowledge: string[];

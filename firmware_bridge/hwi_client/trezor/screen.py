@@ -20,7 +20,7 @@ _SIGNING_NOTES: Final = 10
 _BUTTONS: Final[Mapping[int, tuple[str, str]]] = {
     2: ("confirm-fee", "The fee is high: confirm it on the device"),
     3: ("confirm-output", "Confirm an output on the device"),
-    8: ("confirm-transaction", "Confirm the total and the fee on the device"),
+    8: ("confirm-transaction", "Confirm the total, the fee and any lock time on the device"),
     10: CONFIRM_ADDRESS,
     19: ("enter-passphrase", "Enter the passphrase on the device"),
     20: ("enter-pin", "Enter the PIN on the device"),

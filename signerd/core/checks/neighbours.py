@@ -71,7 +71,7 @@ def paid_twice(case: InspectedCase) -> Verdict:
     if same:
         again = case.outgoing & frozenset().union(*(n.payments for n in same))
         return hold(
-            f"It pays {_payments(case, again)} again, from other coins: both can confirm. Sign it only if "
+            f"It pays {_payments(case, again)} again, from other coins: both can be paid. Sign it only if "
             f"that is to be paid once more. {_listed(case, same, more)}",
             proposals=_names(same, more),
         )
@@ -134,6 +134,14 @@ def _counted(case: InspectedCase) -> frozenset[tuple[bytes, int]]:
     return frozenset({(data.script_pubkey, int(data.amount))})
 
 
+_ENDED = {
+    State.CONFIRMED: "has confirmed",
+    State.EXPIRED: "has expired",
+    State.SUPERSEDED: "was replaced",
+    State.WITHDRAWN: "was rejected or cancelled, which takes no signature back",
+}
+
+
 def _listed(case: InspectedCase, neighbours: Sequence[Neighbour], uncompared: int = 0) -> str:
     """The proposals, when they were signed, and what they pay; first what was signed here."""
     newest = sorted(neighbours, key=lambda n: (n.signed_at is not None, n.signed_at, n.psbt_id), reverse=True)
@@ -145,7 +153,8 @@ def _one(case: InspectedCase, other: Neighbour) -> str:
     figures = case.figures_of(other) if case.shares_coins(other) else None
     paid = other.payments & case.outgoing if figures is None else figures.payments
     pays = "the same" if paid == case.outgoing else _payments(case, paid)
-    return f"{_how(other)} {other.psbt_id}{f', which pays {pays}' if paid else ''}"
+    ended = f"; by the platform's word it {_ENDED[other.state]}" if other.state in _ENDED else ""
+    return f"{_how(other)} {other.psbt_id}{f', which pays {pays}' if paid else ''}{ended}"
 
 
 def _how(other: Neighbour) -> str:

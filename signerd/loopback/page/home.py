@@ -11,6 +11,7 @@ from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
 from signerd.errors import InvalidRequest
 from signerd.loopback.page.rendering import PageRequest, PageRoute, page, part
 from signerd.shapes import ProposalLine
+from signerd.standing import is_left_open
 
 # What needs attention.
 NOTES = Live("notes", "parts/notes.html", "/parts/notes")
@@ -20,9 +21,11 @@ MOST_ENDED = 100
 
 def _grouped(lines: tuple[ProposalLine, ...]) -> dict[str, Any]:
     """By what they need, the newest first. ``more``: how many ended ones are not listed."""
-    groups: dict[str, list[ProposalLine]] = {"waiting": [], "stopped": [], "going": [], "ended": []}
+    groups: dict[str, list[ProposalLine]] = {
+        name: [] for name in ("waiting", "stopped", "going", "declined", "ended")
+    }
     for line in reversed(lines):
-        groups[_group(line.state)].append(line)
+        groups["declined" if is_left_open(line) else _group(line.state)].append(line)
     more = max(len(groups["ended"]) - MOST_ENDED, 0)
     return {**groups, "ended": groups["ended"][:MOST_ENDED], "more": more}
 

@@ -13,7 +13,7 @@ from custody.common.pages.flow import Flow, Picture, address_lines, draw
 from custody.common.pages.rendering import Live, Stage, stages
 from custody.common.text import count
 from signerd.api.proposals import ProposalsApi
-from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY
+from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY, UNDECIDED
 from signerd.core.text import place_words
 from signerd.errors import IllegalEvent, StaleApproval
 from signerd.loopback.page import rendering
@@ -65,17 +65,18 @@ def _shown(view: ProposalView) -> dict[str, Any]:
     checks, money = view.checks, None if is_proof(view) else view.money
     rows = () if money is None else shares(money, whose)
     undecided = view.state in ASKED
+    decidable = undecided and view.allowed
     return {
         "view": view,
         "whose": whose,
         "picture": None if money is None else picture_of(money, rows),
         "shares": rows,
         "refused": [c for c in checks if c.outcome == "refuse"],
-        "to_acknowledge": [c for c in checks if c.outcome == "warn" and c.acknowledge],
-        "warned": [c for c in checks if c.outcome == "warn" and not c.acknowledge],
+        "to_acknowledge": [c for c in checks if decidable and c.acknowledge],
+        "warned": [c for c in checks if c.outcome == "warn" and not (decidable and c.acknowledge)],
         "passed": [c for c in checks if c.outcome == "allow"],
         "asked": undecided,
-        "decidable": undecided and view.allowed,
+        "decidable": decidable,
         "declinable": view.state in DECLINABLE,
     }
 
@@ -148,7 +149,8 @@ async def _proposal(request: PageRequest) -> dict[str, Any]:
 async def _reviewed(request: PageRequest) -> dict[str, Any]:
     view = await request.call(ProposalsApi.proposal)
     changed = request.query("changed") == "1" or request.query("shown") != view.digest
-    return _parts(request, view, changed=changed)
+    # Once it is decided no yes is at stake, and the platform's word of one's own decline changes it, too.
+    return _parts(request, view, changed=changed and view.state in UNDECIDED)
 
 
 async def approve(request: PageRequest) -> Response:

@@ -4,6 +4,7 @@ import asyncio
 import re
 from dataclasses import replace
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from custody.schemas.proposals import ProposalStatus, TroubleKind
@@ -52,7 +53,7 @@ def test_l17_a_key_that_is_held_is_one_press(desk):
     page.locator("summary.danger").press("Enter")
     page.keyboard.press("Enter")
     expect(page.get_by_label("Why")).to_be_visible()
-    expect(page.locator("summary.danger")).to_have_text("Keep it", use_inner_text=True)
+    expect(page.locator("summary.danger")).to_have_text("Back", use_inner_text=True)
     # Another key between them, and the next press is meant.
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
@@ -212,6 +213,27 @@ def test_s24_a_key_that_was_meant_for_what_stood_there_decides_nothing_about_wha
     page.keyboard.press("Enter")
     expect(page.locator("body")).to_be_focused()
     assert desk.outer.bridge.asked == 0
+
+
+@pytest.mark.parametrize("acted", [True, False], ids=["signerd acted", "it did not"])
+def test_an_answer_that_is_lost_is_not_called_a_press_that_was_not_sent(desk, acted):
+    desk.forgiven = ("",)
+    page = desk.page("/proposals/p-1")
+
+    def lose(route):
+        if acted:
+            digest = desk.daemon.on_loop(desk.daemon.service.proposal, "p-1").digest
+            desk.daemon.on_loop(desk.daemon.service.approve, "p-1", digest, frozenset())
+        route.abort("connectionreset")
+
+    page.route("**/approve", lose)
+    page.get_by_role("button", name="Approve").click()
+    if acted:
+        expect(page.locator("#standing-title")).to_have_text("The platform has your signature")
+        expect(page.locator("main")).not_to_contain_text("No answer came")
+    else:
+        expect(page.locator("#approve .problem")).to_contain_text("signerd may have received it")
+    expect(page.locator("#connection")).to_be_hidden()
 
 
 def test_what_happens_leaves_alone_what_a_person_fills_in(desk):

@@ -4,15 +4,18 @@ docs/operate/issuing-a-token.md).
 """
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from custody.common.terminal import Exit
 from custody.common.text import amount
+from custody.schemas.proposals import ProposalStatus
 from firmware_bridge import RefusedByPerson
 from multisig import Psbt, ReceivedPsbt, signer_progress, to_version_2
 from signerd.callers import LoopbackCaller
 from signerd.cli import progress
+from signerd.core.states import State
 from signerd.shapes import ProposalView
 from tests.support.bills import bill
 from tests.support.command import is_tame, signerd
@@ -33,7 +36,9 @@ def shown(state, psbt_id: str = "p-1") -> ProposalView:
 # --- proposals ----------------------------------------------------------------------------------------------
 
 
-def test_the_list_shows_titles_and_the_network_and_what_the_platform_says_and_on_request_what_has_ended(desk):
+def test_the_list_shows_titles_and_the_network_and_what_the_platform_says_and_on_request_what_has_ended(
+    desk, outer
+):
     ended = signerd("proposals", state=desk.state)
     view = shown(desk.state)
     assert ended.status == Exit.OK
@@ -44,11 +49,16 @@ def test_the_list_shows_titles_and_the_network_and_what_the_platform_says_and_on
     [line] = signerd("proposals", "--json", state=desk.state).json
     assert (line["psbt_id"], line["network"], line["state"]) == ("p-1", "regtest", "waiting-for-person")
     assert signerd("decline", "p-1", "--yes", "--json", state=desk.state).json["state"] == "declined"
+    # The others may still sign it.
+    assert "     declined.\n" in signerd("proposals", state=desk.state).out
+    sent = outer.platform.proposals["p-1"]
+    outer.platform.proposals["p-1"] = replace(sent, status=ProposalStatus.REJECTED)
+    desk.until(lambda: desk.service.journal.record("p-1").state is State.WITHDRAWN)
     assert signerd("proposals", "--json", state=desk.state).json == []
     assert "No proposal" in signerd("proposals", state=desk.state).out
-    assert "     declined.\n" in signerd("proposals", "--all", state=desk.state).out
+    assert "     rejected" in signerd("proposals", "--all", state=desk.state).out
     [line] = signerd("proposals", "--all", "--json", state=desk.state).json
-    assert line["state"] == "declined"
+    assert line["state"] == "withdrawn"
 
 
 # --- show ---------------------------------------------------------------------------------------------------
@@ -182,10 +192,10 @@ def test_ctrl_c_while_the_device_waits_leaves_the_approval_which_is_followed_wit
 def test_l17_decline_asks_and_tells_the_platform_why(desk, outer):
     ended = signerd("decline", "p-1", state=desk.state, typed="n\n", ends=Exit.DECLINED)
     assert ended.out.endswith("Nothing was declined.\n")
-    assert "A decline cannot be taken back, and need not stop it" in ended.out
+    assert "A decline cannot be taken back, and may not stop it" in ended.out
     assert shown(desk.state).state == "waiting-for-person"
     ended = signerd("decline", "p-1", "--reason", "who is this for?", state=desk.state, typed="y\n")
-    assert ended.out.endswith("Proposal p-1: declined: who is this for?\n")
+    assert ended.out.endswith("Proposal p-1: declined: “who is this for?”.\n")
     desk.until(lambda: bool(outer.platform.told()))
     assert [(t["decision"], t["reason"]) for t in outer.platform.told()] == [("reject", "who is this for?")]
     for command, said in (("decline", "it is declined already"), ("approve", "cannot be approved: declined")):

@@ -7,7 +7,9 @@ import pytest
 from custody.schemas.proposals import ProposalStatus, TroubleKind
 from multisig import ChangeTo, TxOut, build_psbt, encode_address, op_return_script, sats
 from multisig.tokens import Function, encode_payload
-from signerd.cli.words import proposal_text
+from signerd.cli.words import proposal_text, proposals_text
+from signerd.core import events
+from signerd.core.engine import MAY_BE_SIGNED, decide
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Record, Trouble
@@ -75,3 +77,11 @@ def test_what_the_platform_ended_is_called_as_there(status, words):
     found = Record(snapshot_of(spend(), status=ProposalStatus(status)), State.WITHDRAWN, "t")
     text = proposal_text(proposal_view(found, review(found.snapshot, review_context()), NETWORK))
     assert f"State: {words}\n" in text
+
+
+def test_of_a_device_that_may_have_signed_it_is_not_said_that_it_did_not():
+    asked = Record(snapshot_of(spend()), State.SIGNING, "t")
+    found = decide(asked, events.Restarted(), review_context()).record
+    view = proposal_view(found, review(found.snapshot, review_context()), NETWORK)
+    words = f"perhaps signed; you may approve it again: {MAY_BE_SIGNED}"
+    assert words in proposals_text([view])

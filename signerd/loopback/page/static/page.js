@@ -42,6 +42,7 @@ document.addEventListener("DOMContentLoaded", () => {
   // The address ends with the daemon, and whoever takes the port then would be asked at it (L15). So once the stream has ended, however
   // it did, this document asks nothing more.
   const OVER = "Not connected: signerd was stopped, or this page was idle too long. What it shows may be out of date. Open it again: `signerd open`";
+  const UNHEARD = "signerd did not answer. What this page shows may be out of date.";
   let over = false;
   const end = () => {
     over = true;
@@ -212,7 +213,15 @@ document.addEventListener("DOMContentLoaded", () => {
     );
   });
 
-  body.addEventListener("htmx:sendError", () => tell("Not connected to signerd. Nothing was sent."));
+  // Its answer may have been lost after signerd acted. A form that is gone takes the sentence with it.
+  body.addEventListener("htmx:sendError", (event) => {
+    const place = event.detail.elt.querySelector(".problem");
+    if (place) put(place, "No answer came: signerd may have received it. This page shows how it stands as soon as it knows.");
+    else if (!over) tell(UNHEARD);
+  });
+  body.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.successful && connection.textContent === UNHEARD) tell("");
+  });
 
   window.addEventListener("pagehide", () => leaving.abort());
   // A page from the back-forward cache is out of date.

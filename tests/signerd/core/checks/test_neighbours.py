@@ -36,7 +36,7 @@ def test_s6_both_payments_are_shown_with_id_amount_address_and_time() -> None:
     for part in (
         "On 2026-01-02 at 03:04 UTC you signed p-1",
         "0.00050000 BTC (50,000 sats) to bcrt1",
-        "both can confirm",
+        "both can be paid",
     ):
         assert part in told.sentence
     assert told.figures == {"proposals": "p-1"}
@@ -90,10 +90,24 @@ def test_the_longest_of_these_sentences_still_says_what_it_is_about() -> None:
     paid = [
         neighbour_of(snapshot_of(spend_of((number,), many), f"{'p' * 60}-{number}")) for number in range(1, 5)
     ]
-    for coins, name in (((9,), "paid-twice"), ((1, 2, 3, 4), "conflict")):
+    for coins, name, says in (
+        ((9,), "paid-twice", "both can be paid"),
+        ((1, 2, 3, 4), "conflict", "can confirm"),
+    ):
         told = verdict(found(snapshot_of(spend_of(coins, many), "q" * 64), *paid), name).sentence
-        assert "confirm" in told[:400]
+        assert says in told[:400]
         assert len(told) < 1_500
+
+
+@pytest.mark.parametrize(
+    ("state", "words"), [(State.CONFIRMED, "it has confirmed."), (State.WITHDRAWN, "it was rejected or")]
+)
+def test_what_became_of_the_other_is_told_as_the_platforms_word(state, words) -> None:
+    ended = replace(FIRST, state=state)
+    for coins, name in (((1,), "conflict"), ((2,), "paid-twice")):
+        told = verdict(found(shop(coins, 2_000, "p-2"), ended), name)
+        assert f"; by the platform's word {words}" in told.sentence
+        assert told.acknowledge
 
 
 def test_an_unsaid_time_and_an_unreadable_first_are_no_reason_to_be_silent() -> None:
