@@ -70,9 +70,8 @@ async def _press_yes(_title: str, _screen: DeviceScreen) -> bool:
 async def three_devices(demo: stage.Demo) -> list[DemoDevice]:
     devices = []
     for family in FAMILIES:
-        listen = str(demo.root / f"{family}.sock") if family == "coldcard" else "127.0.0.1:0"
-        seed = demo.root / f"{family}.seed"
-        devices.append(await start_device(demo.programs, family, family, listen, seed, demo.desk, _press_yes))
+        place = demo.root / family
+        devices.append(await start_device(demo.programs, family, family, place, demo.desk, _press_yes))
     return devices
 
 

@@ -32,7 +32,7 @@ from firmware_bridge.model import Endpoint, Family
 from multisig import MultisigError, Psbt, build_psbt, encode_address, inspect, signer_progress
 from signerd.core.audit import Note
 from signerd.core.states import State
-from signerd.core.values import OwnKey, Pin, SigningLimits, Snapshot, VaultClaim
+from signerd.core.values import OwnKey, Pin, Snapshot, VaultClaim
 from signerd.daemon.service import Daemon
 from signerd.journal import Journal
 from tests.support import virtual, wallets
@@ -144,7 +144,7 @@ def prepare(state: Path) -> None:
     """A state folder with registered keys and a pinned vault."""
     key = virtual.holder().vault_key()
     claim = VaultClaim(VAULT_ID, 1, "Treasury", VAULT.descriptor, 2, 3, VAULT.address(0, 0))
-    with Journal(state, network=virtual.NETWORK, limits=SigningLimits()) as journal:
+    with Journal(state, network=virtual.NETWORK) as journal:
         journal.add_own_keys((OwnKey(key, "vault", 0),), "key-1", Note("registered", "key-1"))
         journal.learn(claim)
         journal.add_pin(Pin(VAULT_ID, 1, "Treasury", VAULT, key), Note("pinned", VAULT_ID))
@@ -231,7 +231,7 @@ class Story:
             from tests.support.fake_platform import EMAIL, PASSWORD
 
             await self.service.sign_in(EMAIL, PASSWORD)
-        await self._until(lambda: self.service.follower.state.reachable, "the platform")
+        await self._until(lambda: self.service.follower.reachable, "the platform")
 
     async def _devices(self, wanted: int) -> None:
         until = time.monotonic() + PATIENCE

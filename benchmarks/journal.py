@@ -14,7 +14,6 @@ from statistics import median
 
 from signerd.core.audit import Note
 from signerd.core.events import PersonDeclined
-from signerd.core.values import SigningLimits
 from signerd.journal import Journal
 from signerd.journal.storage import JOURNAL
 from tests.support.desk import CLAIM, NETWORK, VAULT_ID, make_pin, own_keys, snapshot_of, spend
@@ -48,7 +47,7 @@ class Round:
 
 
 def open_journal(folder: Path, clock: Clock) -> Journal:
-    return Journal(folder, network=NETWORK, limits=SigningLimits(), fault=clock)
+    return Journal(folder, network=NETWORK, fault=clock)
 
 
 def fill(folder: Path, clock: Clock) -> None:

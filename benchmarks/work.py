@@ -20,7 +20,7 @@ from multisig.psbt import PsbtOutput
 from signerd.core.audit import Note
 from signerd.core.signing import imported_snapshot
 from signerd.core.states import State
-from signerd.core.values import Imported, SigningLimits, VaultClaim
+from signerd.core.values import Imported, VaultClaim
 from signerd.journal import Journal
 from tests.support.daemons import daemon_at, prepare
 from tests.support.desk import NETWORK, VAULT, make_pin, own_keys, snapshot_of
@@ -44,7 +44,7 @@ class Times:
 
 @contextmanager
 def opened(state: Path) -> Iterator[Journal]:
-    with Journal(state, network=NETWORK, limits=SigningLimits()) as journal:
+    with Journal(state, network=NETWORK) as journal:
         yield journal
 
 

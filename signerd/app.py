@@ -38,15 +38,10 @@ def secret_store(config: Config, state: Path, ask: Passphrase) -> SecretStore:
 
 def open_journal(config: Config, state: Path, outside: DaemonDependencies = USUAL) -> Journal:
     """The journal of a held folder. Raises leaves of JournalError."""
-    return Journal(
-        state,
-        network=config.network,
-        limits=config.signing_limits(),
-        lowered=frozenset(config.checks.lowered),
-        book=config.book,
-        now=lambda: datetime.fromtimestamp(outside.now(), UTC),
-        fault=outside.fault,
-    )
+    now = lambda: datetime.fromtimestamp(outside.now(), UTC)  # noqa: E731
+    journal = Journal(state, network=config.network, now=now, fault=outside.fault)
+    config.configure(journal)
+    return journal
 
 
 @contextlib.asynccontextmanager

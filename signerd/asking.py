@@ -34,7 +34,7 @@ SILENCE_SECONDS = 35.0
 _ADDRESS = r"http://(?P<host>127\.0\.0\.1|\[::1\]):(?P<port>[0-9]{1,5})/?"
 # A field of the address has the module's name.
 Connection = socket.socket
-_ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
+ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 MAX_PORT = 65_535
 
 
@@ -133,7 +133,7 @@ def refusal(reply: HttpReply) -> SignerdError:
 
 def segment(text: str) -> str:
     """An id as a part of a path. Raises InvalidRequest for one that could lead elsewhere."""
-    if _ID.fullmatch(text) is None:
+    if ID.fullmatch(text) is None:
         raise InvalidRequest(f"'{text}' cannot be the id of anything", hint="Copy it as it is listed.")
     return text
 

@@ -5,7 +5,7 @@ it.
 import os
 import secrets
 import stat
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,36 +50,29 @@ def taken_by(port: int) -> str:
     from custody.common.deadlines import Deadline
 
     link = HTTPConnection(IPV4, port, timeout=ANSWER_SECONDS)
-    try:
-        with Deadline(ANSWER_SECONDS) as deadline, closing(link):
-            link.connect()
-            deadline.watch(link.sock)
-            if deadline.is_over:
-                return "another program"
-            link.request("GET", f"{PREFIX}/status")
-            if b"signerd" in link.getresponse().read(MOST_READ):
-                return "what says that it is a signerd, of another state folder"
-    except (OSError, HTTPException):
-        pass
+    with suppress(OSError, HTTPException), Deadline(ANSWER_SECONDS) as deadline, closing(link):
+        link.connect()
+        deadline.watch(link.sock)
+        if deadline.is_over:
+            return "another program"
+        link.request("GET", f"{PREFIX}/status")
+        if b"signerd" in link.getresponse().read(MOST_READ):
+            return "what says that it is a signerd, of another state folder"
     return "another program"
-
-
-def fresh_name() -> str:
-    """A host name of 64 random bits, below the one that browsers resolve to this machine (RFC 6761, 6.3)."""
-    return f"{secrets.token_hex(8)}.localhost"
 
 
 @dataclass
 class PageAddress:
     """The port over TCP, and why there is none. ``loopback.serve`` sets both, the status tells it.
 
-    ``name``: the page's host, new for each daemon. Another program may have had the port before, and what it
+    ``name``: the page's host, new for each daemon, below the one that browsers resolve to this machine (RFC
+    6761, 6.3). Another program may have had the port before, and what it
     left in a browser (a service worker, a cache) belongs to the origin that it had then (L15).
     """
 
     port: int | None = None
     notes: tuple[str, ...] = ()
-    name: str = field(default_factory=fresh_name)
+    name: str = field(default_factory=lambda: f"{secrets.token_hex(8)}.localhost")
 
     @property
     def url(self) -> str | None:

@@ -7,6 +7,8 @@ status (``problems``), a command's exit status and a code of HWI (``hwi.codes``)
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from http import HTTPStatus
 from typing import ClassVar
@@ -49,8 +51,8 @@ class SignerdError(Exception):
     code: ClassVar[str] = "signerd-error"
     meaning: ClassVar[str] = ""
     default_hint: ClassVar[str] = ""
-    # The caller's fault: 4xx. Something that the person has to do first: 409. Not available now: 503.
-    http_status: ClassVar[HTTPStatus] = HTTPStatus.INTERNAL_SERVER_ERROR
+    # Something that the person has to do first. The caller's fault: 4xx. Not available now: 503.
+    http_status: ClassVar[HTTPStatus] = HTTPStatus.CONFLICT
     exit_status: ClassVar[Exit] = Exit.FAILED
     hwi: ClassVar[HwiCode] = HwiCode.UNKNOWN_ERROR
 
@@ -72,10 +74,18 @@ def leaves(root: type[SignerdError] = SignerdError) -> tuple[type[SignerdError],
     return tuple(classes)
 
 
+@contextmanager
+def system_errors(kind: type[SignerdError], what: str, hint: str | None = None) -> Iterator[None]:
+    """The system's errors as ``kind``. ``what``: begins the sentence, as "FILE cannot be read"."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what}: {error.strerror}", hint=hint) from error
+
+
 class DecisionError(SignerdError):
     """A decision that is not possible now. Nothing was changed."""
 
-    http_status = HTTPStatus.CONFLICT
     exit_status = Exit.NOT_DECIDED
     hwi = HwiCode.UNAVAILABLE_ACTION
 
@@ -150,7 +160,6 @@ class NotCaughtUp(DecisionError):
 class VaultError(SignerdError):
     """A vault that cannot be pinned or used. Nothing was changed."""
 
-    http_status = HTTPStatus.CONFLICT
     exit_status = Exit.NOT_DECIDED
     hwi = HwiCode.BAD_ARGUMENT
 
@@ -203,7 +212,6 @@ class AddressDiffers(VaultError):
 class RegistrationError(SignerdError):
     """The device's key and the platform."""
 
-    http_status = HTTPStatus.CONFLICT
     exit_status = Exit.NOT_DECIDED
     hwi = HwiCode.DEVICE_NOT_READY
 
@@ -226,7 +234,6 @@ class RegistrationStale(RegistrationError):
 class DeviceError(SignerdError):
     """No device can do now what was asked."""
 
-    http_status = HTTPStatus.CONFLICT
     exit_status = Exit.DEVICE
     hwi = HwiCode.DEVICE_NOT_READY
 
@@ -318,7 +325,6 @@ class RegistrationsUnreadable(JournalError):
 class BackupError(SignerdError):
     """Backups of the state folder. Nothing was changed."""
 
-    http_status = HTTPStatus.CONFLICT
     exit_status = Exit.STATE
 
 
@@ -407,7 +413,6 @@ class KeyringTimedOut(SecretsError):
 class SessionError(SignerdError):
     """Signing in to the platform."""
 
-    http_status = HTTPStatus.CONFLICT
     exit_status = Exit.SIGNED_OUT
     hwi = HwiCode.DEVICE_NOT_READY
 
@@ -604,7 +609,6 @@ class DaemonFailed(LoopbackError):
 class PairingError(SignerdError):
     """Pairing an app. Nothing was granted."""
 
-    http_status = HTTPStatus.CONFLICT
     exit_status = Exit.NOT_DECIDED
     hwi = HwiCode.BAD_ARGUMENT
 
@@ -661,7 +665,6 @@ class UnknownApp(PairingError):
 class SetupError(SignerdError):
     """What a command needs from the person before it can start."""
 
-    http_status = HTTPStatus.CONFLICT
     exit_status = Exit.USAGE
 
 

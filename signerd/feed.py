@@ -7,17 +7,16 @@ reported and started again after a growing pause, and its failure ends nothing e
 """
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
 
 from custody.common.pace import Backoff
 from custody.common.text import plain
 from signerd.errors import SignerdError
+from signerd.runtime import DaemonDependencies
 from signerd.shapes.account import Happened
 
 # A watcher that is further behind has lost interest; the audit chain has what matters.
@@ -123,39 +122,39 @@ STEADY_SECONDS = 10.0
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class TaskSupervisor:
-    troubles: Troubles
-    jitter: Callable[[], float]
-    sleep: Sleep = asyncio.sleep
+async def supervise(
+    subject: str,
+    what: str,
+    run: Callable[[], Awaitable[None]],
+    troubles: Troubles,
+    outside: DaemonDependencies,
+) -> None:
+    """Until it returns by itself. ``what`` begins the sentence about a failure: "Looking for devices".
 
-    async def supervise(self, subject: str, what: str, run: Callable[[], Awaitable[None]]) -> None:
-        """Until it returns by itself. ``what`` begins the sentence that tells of a failure: "Looking for
-        devices".
+    Our own errors are raised on: a journal that cannot be written ends everything.
+    """
+    pause = Backoff(outside.jitter)
 
-        Our own errors are raised on: a journal that cannot be written ends everything.
-        """
-        pause = Backoff(self.jitter)
-        while True:
-            well = asyncio.create_task(self._well_after_a_while(what, pause))
-            try:
-                await run()
-            except SignerdError:
-                raise
-            except Exception:  # noqa: BLE001 - the border to code that is not ours: whatever it raises, the daemon goes on
-                _log.exception("%s failed in an unforeseen way", what)
-                self.troubles.report(what, {subject: unforeseen(what)})
-            else:
-                self.troubles.report(what, {})
-                return
-            finally:
-                well.cancel()
-            await self.sleep(pause.next())
-
-    async def _well_after_a_while(self, what: str, pause: Backoff) -> None:
-        await self.sleep(STEADY_SECONDS)
+    async def well_after_a_while() -> None:
+        await outside.sleep(STEADY_SECONDS)
         pause.reset()
-        self.troubles.report(what, {})
+        troubles.report(what, {})
+
+    while True:
+        well = asyncio.create_task(well_after_a_while())
+        try:
+            await run()
+        except SignerdError:
+            raise
+        except Exception:  # noqa: BLE001 - the border to code that is not ours: whatever it raises, the daemon goes on
+            _log.exception("%s failed in an unforeseen way", what)
+            troubles.report(what, {subject: unforeseen(what)})
+        else:
+            troubles.report(what, {})
+            return
+        finally:
+            well.cancel()
+        await outside.sleep(pause.next())
 
 
 # Judging or listing a thousand entries takes seconds: other tasks run after this long (L11).
@@ -198,15 +197,3 @@ class SingleFlight(Generic[T]):
                 self._begun += 1
                 self._last = (self._begun, await self._make())
             return self._last[1]
-
-
-@contextlib.asynccontextmanager
-async def alongside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run it during the body."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task

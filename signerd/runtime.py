@@ -1,4 +1,5 @@
-"""What the daemon is given from outside: clocks, randomness, devices; and its fault points, for tests.
+"""What the daemon is given from outside: clocks, randomness, devices; its fault points, for tests;
+and what runs beside its work.
 
 A fault point's name is ``<where>:<before|after>:<what>``, for instance ``journal:after:Approved``,
 ``platform:before:sign_psbt`` or ``device:after:sign``. In production the hook does nothing. The crash tests
@@ -6,12 +7,13 @@ pass one that kills the process at the n-th point.
 """
 
 import asyncio
+import contextlib
 import os
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import httpx
@@ -40,3 +42,15 @@ class DaemonDependencies:
 
 
 USUAL = DaemonDependencies()
+
+
+@contextlib.asynccontextmanager
+async def alongside(work: Coroutine[Any, Any, object]) -> AsyncIterator[asyncio.Task[object]]:
+    """Run it during the body."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import platformdirs
 from pydantic import (
@@ -47,6 +47,9 @@ from signerd.core.values import (
     SigningLimits,
 )
 from signerd.errors import ConfigError, ConfigInvalid, ConfigMissing, RulesInvalid
+
+if TYPE_CHECKING:
+    from signerd.journal import Journal
 
 NAME = "signerd"
 MOST_ADDRESSES = 1_000
@@ -260,6 +263,11 @@ class Config(_Section):
     def book(self) -> tuple[str, ...]:
         """The address book's addresses, in one spelling."""
         return tuple(encode_address(script, self.network) or "" for script in self.labels)
+
+    def configure(self, journal: "Journal") -> None:
+        """What proposals are judged by from now on; the rules have a file of their own."""
+        journal.limits, journal.book = self.signing_limits(), self.book
+        journal.lowered = frozenset(self.checks.lowered)
 
     def signing_limits(self) -> SigningLimits:
         return SigningLimits(

@@ -13,7 +13,7 @@ from itertools import islice
 
 from custody.common.pace import Backoff
 from custody.common.text import said
-from signerd.account.others import PLATFORM, OthersProposals, TokenLookup
+from signerd.account.others import PLATFORM, OthersProposals
 from signerd.account.platform import PlatformClient, Sink
 from signerd.account.wire import UNFORESEEN, Listed, PlatformWorkspace, UnreadableEntry
 from signerd.core.events import Level, News, Notify
@@ -56,18 +56,10 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass
-class PlatformState:
-    """What the status shows: whether the platform answered last, and its ``workspaces``."""
-
-    reachable: bool = False
-    trouble: str | None = None
-    workspaces: tuple[PlatformWorkspace, ...] = ()
-    rounds: int = 0
-
-
-@dataclass
 class Follower:
-    """``run`` ends only by cancellation or by an error that must stop the daemon."""
+    """``run`` ends only by cancellation or by an error that must stop the daemon. ``reachable``: whether the
+    platform answered last; else ``trouble`` says why.
+    """
 
     journal: Journal
     platform: PlatformClient
@@ -77,7 +69,10 @@ class Follower:
     outside: DaemonDependencies
     long_poll_seconds: int = 50
     only: frozenset[int] = frozenset()
-    state: PlatformState = field(default_factory=PlatformState)
+    reachable: bool = False
+    trouble: str | None = None
+    workspaces: tuple[PlatformWorkspace, ...] = ()
+    rounds: int = 0
     _alarmed: set[str] = field(default_factory=set)
     # By workspace.
     _reading: dict[int, SingleFlight[bool]] = field(default_factory=dict)
@@ -85,7 +80,6 @@ class Follower:
     _held: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.tokens = TokenLookup(self.journal, self.platform, self.sink, self._alarm)
         self.others = OthersProposals(self.journal, self.platform, self._alarm, self.sink)
 
     async def run(self) -> None:
@@ -94,9 +88,9 @@ class Follower:
         async with asyncio.TaskGroup() as group:
             while True:
                 await self.patiently(self._read_workspaces)
-                for gone in set(tasks) - set(self.state.workspaces):
+                for gone in set(tasks) - set(self.workspaces):
                     tasks.pop(gone).cancel()
-                for workspace in self.state.workspaces:
+                for workspace in self.workspaces:
                     if workspace not in tasks:
                         tasks[workspace] = group.create_task(self._follow(workspace))
                 await self.outside.sleep(LEARN_EVERY_SECONDS)
@@ -122,18 +116,18 @@ class Follower:
                 _log.exception("following the platform failed in an unforeseen way")
                 self._trouble(unforeseen("Following the platform"))
             else:
-                self.state.reachable, self.state.trouble = True, None
+                self.reachable, self.trouble = True, None
                 return
             await self.outside.sleep(pause.next())
 
     def _trouble(self, sentence: str) -> None:
-        self.state.reachable, self.state.trouble = False, sentence
+        self.reachable, self.trouble = False, sentence
 
     async def _read_workspaces(self) -> None:
         _user_id, listed = await self.platform.user()
         self.troubles.report(WORKSPACES, _left_out("workspace", listed.unreadable))
         network = self.journal.network.api_name
-        self.state.workspaces = tuple(
+        self.workspaces = tuple(
             workspace
             for workspace in listed.items
             if workspace.network == network and (not self.only or workspace.id in self.only)
@@ -172,7 +166,7 @@ class Follower:
         # Kept only now: what failed above is asked for again.
         following.etag = None if following.more_listed else etag
         following.one_by_one = await self._follow_known(following) or following.others_have_more
-        self.state.rounds += 1
+        self.rounds += 1
 
     async def look(self, psbt_id: str) -> bool:
         """Whether a signature that was delayed may still be submitted.
@@ -238,7 +232,7 @@ class Follower:
         known = {claim.vault_id for claim in self.journal.claims()}
         if any(snapshot.vault_id not in known for snapshot in listed.items):
             await self.read_vaults(workspace)
-        unproven = await self.tokens.look_up(workspace, listed.items)
+        unproven = await self.others.look_up_tokens(workspace, listed.items)
         self.troubles.report(f"{TOKENS} {workspace.id}", unproven)
         failed = await in_turn(self._poll, self._of_a_round(following, listed.items))
         left_out = (*listed.unreadable, *filter(None, failed))
@@ -307,17 +301,16 @@ class Follower:
             del failed_ids[gone]
         for psbt_id in islice((*sorted(after), *sorted(before)), FOLLOWED_A_ROUND):
             following.turn = psbt_id
-            snapshot = None
             try:
-                snapshot = self._poll(await self.platform.proposal(psbt_id, workspace))
+                failed = self._poll(await self.platform.proposal(psbt_id, workspace))
             except PlatformRefused:
-                pass  # The platform no longer has it or shows it: the record stays.
+                failed = None  # The platform no longer has it or shows it: the record stays.
             except PlatformAnswersWrongly as error:
-                snapshot = UnreadableEntry(psbt_id, said(error))
-            if snapshot is None:
+                failed = UnreadableEntry(psbt_id, said(error))
+            if failed is None:
                 failed_ids.pop(psbt_id, None)
             else:
-                failed_ids[psbt_id] = snapshot
+                failed_ids[psbt_id] = failed
         self._tell(KNOWN, workspace, failed_ids.values())
         return bool(open_ones)
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -73,11 +74,9 @@ def with_names(path: Path, names: Mapping[str, str]) -> str:
 
 def require_read(path: Path, text: str, addresses: Mapping[str, str]) -> None:
     """Raises ConfigInvalid where the text does not have exactly these."""
-    try:
+    with suppress(ConfigInvalid):
         if read_config(path, text).addresses == addresses:
             return
-    except ConfigInvalid:
-        pass
     raise ConfigInvalid(
         f"{path} has its addresses in another form than a table [addresses]",
         hint="Write them below [addresses], one a line, and import the file again.",

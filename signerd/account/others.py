@@ -9,6 +9,7 @@ refused until it is proven.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from custody.common.text import said
@@ -30,64 +31,6 @@ LONGEST_TOKENS_SECONDS = 20.0
 
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass
-class TokenLookup:
-    journal: Journal
-    platform: PlatformClient
-    sink: Sink
-    alarm: Callable[[PlatformFloods], None]
-
-    async def look_up(self, workspace: PlatformWorkspace, snapshots: Iterable[Snapshot]) -> dict[str, str]:
-        """Prove and store unknown tokens. Returns by proposal why its token is not proven. Raises
-        SignedOut.
-        """
-        wanted = self._unknown(snapshots)
-        unproven = {
-            snapshot.psbt_id: _unproven_text(snapshot, "it waits for a later round.")
-            for _p, snapshot in wanted
-        }
-        try:
-            async with asyncio.timeout(LONGEST_TOKENS_SECONDS):
-                for payload, snapshot in wanted[:MOST_A_ROUND]:
-                    why = await self._look_up_one(workspace, payload, snapshot)
-                    if why is None:
-                        del unproven[snapshot.psbt_id]
-                    else:
-                        unproven[snapshot.psbt_id] = _unproven_text(snapshot, why)
-        except TimeoutError:
-            pass
-        return unproven
-
-    def _unknown(self, snapshots: Iterable[Snapshot]) -> list[tuple[Payload, Snapshot]]:
-        payloads = ((payload_of_bytes(s.psbt), s) for s in snapshots if s.is_of_token)
-        return [
-            (payload, snapshot)
-            for payload, snapshot in payloads
-            if payload is not None and self.journal.bytecode(payload) is None
-        ]
-
-    async def _look_up_one(
-        self, workspace: PlatformWorkspace, payload: Payload, snapshot: Snapshot
-    ) -> str | None:
-        if self.journal.bytecode(payload) is not None:
-            return None  # Looked up for another proposal of this round.
-        if snapshot.contract_uid is None:
-            return "the platform does not name the token."
-        try:
-            published = await self.platform.published(workspace, snapshot.contract_uid)
-            self.sink.announce(self.journal.learn_token(payload, published))
-        except (PlatformError, NotProven) as error:
-            if isinstance(error, PlatformFloods):
-                self.alarm(error)
-            return f"token {subject_of(payload)}: {said(error)}"
-        except SignerdError:
-            raise
-        except Exception:  # noqa: BLE001 - a token that breaks our code must not stop the proposals
-            _log.exception("the token %s could not be read", subject_of(payload))
-            return f"token {subject_of(payload)}: {UNFORESEEN}"
-        return None
 
 
 def _unproven_text(snapshot: Snapshot, why: str) -> str:
@@ -132,7 +75,7 @@ class _Place:
 
 @dataclass
 class OthersProposals:
-    """Used by one event loop."""
+    """With the tokens of proposals. Used by one event loop."""
 
     journal: Journal
     platform: PlatformClient
@@ -140,6 +83,53 @@ class OthersProposals:
     sink: Sink
     # Where the last reading of a list stopped, by workspace.
     places: dict[int, _Place] = field(default_factory=dict)
+
+    async def look_up_tokens(
+        self, workspace: PlatformWorkspace, snapshots: Iterable[Snapshot]
+    ) -> dict[str, str]:
+        """Prove and store unknown tokens. Returns by proposal why its token is not proven. Raises
+        SignedOut.
+        """
+        payloads = ((payload_of_bytes(s.psbt), s) for s in snapshots if s.is_of_token)
+        wanted = [
+            (payload, snapshot)
+            for payload, snapshot in payloads
+            if payload is not None and self.journal.bytecode(payload) is None
+        ]
+        unproven = {
+            snapshot.psbt_id: _unproven_text(snapshot, "it waits for a later round.")
+            for _p, snapshot in wanted
+        }
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_TOKENS_SECONDS):
+                for payload, snapshot in wanted[:MOST_A_ROUND]:
+                    why = await self._look_up_token(workspace, payload, snapshot)
+                    if why is None:
+                        del unproven[snapshot.psbt_id]
+                    else:
+                        unproven[snapshot.psbt_id] = _unproven_text(snapshot, why)
+        return unproven
+
+    async def _look_up_token(
+        self, workspace: PlatformWorkspace, payload: Payload, snapshot: Snapshot
+    ) -> str | None:
+        if self.journal.bytecode(payload) is not None:
+            return None  # Looked up for another proposal of this round.
+        if snapshot.contract_uid is None:
+            return "the platform does not name the token."
+        try:
+            published = await self.platform.published(workspace, snapshot.contract_uid)
+            self.sink.announce(self.journal.learn_token(payload, published))
+        except (PlatformError, NotProven) as error:
+            if isinstance(error, PlatformFloods):
+                self.alarm(error)
+            return f"token {subject_of(payload)}: {said(error)}"
+        except SignerdError:
+            raise
+        except Exception:  # noqa: BLE001 - a token that breaks our code must not stop the proposals
+            _log.exception("the token %s could not be read", subject_of(payload))
+            return f"token {subject_of(payload)}: {UNFORESEEN}"
+        return None
 
     async def read(self, workspace: PlatformWorkspace) -> OthersRead:
         """Read the list of a workspace from where the last reading ended, up to a bound.

@@ -20,10 +20,12 @@ from signerd.core.claims import (
     impostor,
     own_key_of,
     same_quorum,
+    vault_of,
     without_our_key,
 )
 from signerd.core.events import News
 from signerd.core.keys import made_with_former
+from signerd.core.states import RECORD, SOURCES
 from signerd.core.text import as_argument
 from signerd.core.values import OwnKey, Pin, VaultClaim
 from signerd.errors import (
@@ -37,12 +39,8 @@ from signerd.errors import (
 )
 from signerd.journal import Journal
 from signerd.journal.keys_and_vaults import AtDevice
-from signerd.journal.rows import vault_of
 
 OF_OTHERS = f"{NO_KEY_OF_OURS[:-1]}: nothing of it is asked of you."
-# Where a quorum is from. The platform's record must agree with it.
-RECORD = "record"
-SOURCES = {RECORD: "the platform's record", "file": "your file", "psbt": "the PSBT"}
 
 
 @dataclass(frozen=True)

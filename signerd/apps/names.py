@@ -6,6 +6,7 @@ from hashlib import sha256
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 from custody.common.text import name_key, require_seen
+from signerd.asking import MAX_PORT
 from signerd.callers import PAGE, TERMINAL
 from signerd.errors import InvalidRequest
 
@@ -38,7 +39,6 @@ def clean_name(text: str) -> str:
 DEFAULT_PORTS = {"http": 80, "https": 443}
 # RFC 1035.
 LONGEST_HOST = 253
-MAX_PORT = 65_535
 _HINT = "Give it as the browser's address line begins, for instance https://wallet.example or http://localhost:3000."
 _PARTS = re.compile(
     r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[^\[\]:/?#@\\\s]+)(?::(?P<port>[0-9]{1,5}))?/?"

@@ -10,18 +10,12 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from hmac import compare_digest
 
-from custody.common.text import name_key
 from signerd.apps.names import PREFIX, clean_name, exact_origin, token_hash, warning_of
-from signerd.apps.requests import (
-    LIFE_SECONDS,
-    PairingRequest,
-    PairingStage,
-    Requests,
-)
+from signerd.apps.requests import LIFE_SECONDS, PairingRequest, PairingStage, Requests, require_free
 from signerd.callers import CallerKind, LoopbackCaller, Right, app_words, granted
 from signerd.core.audit import Note
 from signerd.core.text import moment_of
-from signerd.errors import InvalidRequest, NameTaken, NotAllowed, NotPaired, UnknownApp, WrongPairingCode
+from signerd.errors import InvalidRequest, NotAllowed, NotPaired, UnknownApp, WrongPairingCode
 from signerd.feed import Feed
 from signerd.journal import Journal
 from signerd.journal.apps import App, facts_of
@@ -104,7 +98,7 @@ class PairedApps:
                 hint="Let it in on the page, or with `signerd pair --origin` and its address.",
             )
         name = clean_name(name)
-        self._require_new(name, origin)
+        require_free(name, origin, self._live(), "is paired already")
         request, secret = self._requests.ask(name, frozenset(granted(rights)), origin)
         who, wanted = app_words(request.name, origin), ", ".join(granted(request.rights))
         self._tell("ask", f"{who[0].upper()}{who[1:]} asks to be paired: {wanted}.")
@@ -224,12 +218,6 @@ class PairedApps:
         return self._origin(exact)
 
     # --- inside ---------------------------------------------------------------------------------------------
-
-    def _require_new(self, name: str, origin: str | None) -> None:
-        """L8: the person could not distinguish two apps of the same name. Raises NameTaken."""
-        taken = (app for app in self._live() if name_key(app.name) == name_key(name))
-        if any(origin is None or app.origin != origin for app in taken):
-            raise NameTaken(f"an app '{name}' is paired already")
 
     def _require_code(self, request: PairingRequest, code: str) -> None:
         """Raises WrongPairingCode. The third wrong code ends the request: the app hears that it was

@@ -1,6 +1,7 @@
 """Requests to be paired: in memory, for minutes, and few of them (L6, L7)."""
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
 from hashlib import sha256
@@ -8,6 +9,7 @@ from hmac import compare_digest
 
 from custody.common.text import name_key
 from signerd.errors import AlreadyAsking, NameTaken, TooManyPairings, UnknownPairing
+from signerd.journal.apps import App
 from signerd.runtime import DaemonDependencies
 
 # Long enough to look at two places and type six digits.
@@ -62,6 +64,15 @@ class PairingRequest:
         return f"program {name_key(self.name)}" if self.origin is None else self.origin
 
 
+def require_free(name: str, origin: str | None, known: Iterable[App | PairingRequest], does: str) -> None:
+    """L8: the person could not tell two apps of one name apart; only the same site may ask again under it.
+    Raises NameTaken.
+    """
+    taken = (one for one in known if name_key(one.name) == name_key(name))
+    if any(origin is None or one.origin != origin for one in taken):
+        raise NameTaken(f"an app '{name}' {does}")
+
+
 @dataclass
 class Requests:
     """Not thread-safe: used by one event loop."""
@@ -90,7 +101,7 @@ class Requests:
         ours = [one for one in self.waiting() if origin is not None and one.origin == origin]
         replaced = [one for one in ours if rights <= one.rights]
         self._require_room(request.asker, len(replaced))
-        self._require_new(request)
+        require_free(name, origin, self.open(), "asks already")
         for one in replaced:
             self.forget(one)
         self._kept[request.pairing_id] = request
@@ -169,12 +180,6 @@ class Requests:
             raise TooManyPairings(f"this app asked {MAX_PER_ASKER_AND_MINUTE} times within a minute")
         if len(self._lately) >= MAX_PER_MINUTE:
             raise TooManyPairings(f"apps asked {MAX_PER_MINUTE} times within a minute")
-
-    def _require_new(self, request: PairingRequest) -> None:
-        """L8: only the same site may ask again under a name. Raises NameTaken."""
-        taken = (one for one in self.open() if name_key(one.name) == name_key(request.name))
-        if any(request.origin is None or one.origin != request.origin for one in taken):
-            raise NameTaken(f"an app '{request.name}' asks already")
 
     def _live(self) -> dict[str, PairingRequest]:
         """Those that are kept, without those that have expired."""

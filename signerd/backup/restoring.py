@@ -23,8 +23,7 @@ from signerd.account.config import FILE, RULES_FILE, load_config
 from signerd.backup.container import REGISTRATIONS, Backup, Manifest, fingerprint
 from signerd.backup.schedule import NAME, note_made
 from signerd.core.states import NOT_TAKEN, State
-from signerd.core.values import SigningLimits
-from signerd.errors import BackupUnreadable, ConfigError, FolderNotEmpty, JournalError, SignerdError
+from signerd.errors import BackupUnreadable, ConfigError, FolderNotEmpty, SignerdError
 from signerd.journal import Journal
 from signerd.journal.books import BACKUP
 from signerd.journal.chain import utc_now
@@ -45,6 +44,9 @@ from signerd.runtime import FaultPoint, no_fault
 BESIDE = ".restoring"
 # Prefixes of the files written there; SQLite adds files beside the journal.
 _WRITTEN = (FILE, RULES_FILE, REGISTRATIONS, JOURNAL, BORN, CHECKED, LOCK, NAME)
+# What a forged journal may raise as it is read; a number that is too large, and nesting, are the last two.
+_BUGS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError)
+_FORGED = (SignerdError, MultisigError, sqlite3.DatabaseError, *_BUGS)
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
 
 
@@ -116,26 +118,13 @@ def _fill(backup: Backup, folder: Path, now: Callable[[], datetime], fault: Faul
     write_private(folder / BORN, f"{now().isoformat()}\n".encode())
     _require_sound(folder / JOURNAL, manifest.entries, manifest.head)
     try:
-        with Journal(
-            folder, network=manifest.network, limits=SigningLimits(), now=now, fault=fault
-        ) as journal:
+        with Journal(folder, network=manifest.network, now=now, fault=fault) as journal:
             unclear = len(journal.ids([State.SIGNING, State.INTERRUPTED]))
             undelivered = len(journal.ids(NOT_TAKEN))
             journal.restore(manifest.made_at)
             pins = tuple((pin.name, pin.vault.verification_code) for pin in journal.pins())
             signatures = journal.figures().signatures
-    except JournalError as error:
-        raise BackupUnreadable(f"the journal in the backup cannot be used: {error}") from error
-    except (
-        sqlite3.DatabaseError,
-        MultisigError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-    ) as error:
+    except _FORGED as error:
         raise BackupUnreadable(f"the journal in the backup cannot be read: {error}") from error
     if not all(_is_name(name) for name, _code in pins):
         raise BackupUnreadable("a vault in the backup has a name that is not one line of text")
@@ -202,7 +191,7 @@ def _require_sound(path: Path, entries: int, head: str) -> None:
                 why = _why_not_its_tables(journal) or why_unproven(journal)
             if why is None and journal.execute("PRAGMA foreign_key_check").fetchone() is not None:
                 why = "a row belongs to nothing that is in it"
-    except (sqlite3.DatabaseError, SignerdError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except _FORGED as error:
         raise BackupUnreadable(f"the journal in the backup cannot be read: {error}") from error
     if why is not None:
         raise BackupUnreadable(f"the journal in the backup is damaged: {why}")

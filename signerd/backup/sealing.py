@@ -11,7 +11,7 @@ from pathlib import Path
 
 from custody.common.private_files import read_bounded
 from signerd.backup.container import MAX_BYTES
-from signerd.errors import BackupLocked, BackupNotMade, BackupUnreadable, InvalidRequest
+from signerd.errors import BackupLocked, BackupNotMade, BackupUnreadable, InvalidRequest, system_errors
 
 MAGIC = b"age-encryption.org/v1\n"
 # A file under a passphrase has exactly one stanza, of this type (age-encryption.org/v1, "The scrypt recipient
@@ -67,10 +67,8 @@ def seal_for(content: bytes, recipient: str) -> bytes:
 
 def read_sealed(path: Path) -> bytes:
     """Raises BackupUnreadable: it cannot be read, or is not an age file."""
-    try:
+    with system_errors(BackupUnreadable, f"{path} cannot be read"):
         sealed = read_bounded(path, MAX_SEALED_BYTES)
-    except OSError as error:
-        raise BackupUnreadable(f"{path} cannot be read: {error.strerror}") from error
     if not sealed.startswith(MAGIC):
         raise BackupUnreadable(f"{path} is not an encrypted backup")
     return sealed
@@ -121,8 +119,6 @@ def open_by(sealed: bytes, key_file: Path) -> bytes:
 
 
 def _secret_keys(path: Path) -> list[str]:
-    try:
+    with system_errors(InvalidRequest, f"{path} cannot be read", "Give another file."):
         text = read_bounded(path, MAX_KEY_FILE_BYTES).decode("ascii", "replace")
-    except OSError as error:
-        raise InvalidRequest(f"{path} cannot be read: {error.strerror}", hint="Give another file.") from error
     return [line.strip() for line in text.splitlines() if line.strip().startswith(_SECRET_KEY)]

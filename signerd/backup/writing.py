@@ -27,7 +27,7 @@ from signerd.backup.container import (
 from signerd.backup.schedule import note_made
 from signerd.backup.sealing import seal_for, seal_with
 from signerd.core.audit import Note, link
-from signerd.errors import BackupNotMade, JournalCorrupted
+from signerd.errors import BackupNotMade, JournalCorrupted, system_errors
 from signerd.journal.books import BACKUP
 from signerd.journal.rows import audit_head, digest_of_tables, write_entry
 from signerd.journal.storage import JOURNAL, fault_of, open_to_read
@@ -58,18 +58,12 @@ def back_up(
                 hint="Take a longer one, some words say: who has the file tries passphrases without a limit.",
             )
         sealed = seal_with(content, passphrase)
-    try:
+    with system_errors(BackupNotMade, f"{file} cannot be written"):
         write_new(file, sealed)
-    except OSError as error:
-        raise BackupNotMade(f"{file} cannot be written: {error.strerror}") from error
     mark = fingerprint(unpack(content))
-    try:
+    hint = "The backup is good. Look at the disk of the state folder."
+    with system_errors(BackupNotMade, f"{file} is written, but {state} cannot be written", hint):
         note_made(state, manifest.made_at, mark)
-    except OSError as error:
-        raise BackupNotMade(
-            f"{file} is written, but {state} cannot be written: {error.strerror}",
-            hint="The backup is good. Look at the disk of the state folder.",
-        ) from error
     return manifest, mark
 
 
@@ -95,10 +89,8 @@ def make_backup(state: Path, now: datetime) -> tuple[Manifest, bytes]:
 
 
 def _read(path: Path, most: int) -> bytes:
-    try:
+    with system_errors(BackupNotMade, f"{path} cannot be read", "Look at the file."):
         return read_bounded(path, most)
-    except OSError as error:
-        raise BackupNotMade(f"{path} cannot be read: {error.strerror}", hint="Look at the file.") from error
 
 
 def _journal(state: Path, now: datetime) -> tuple[bytes, int, bytes]:

@@ -5,15 +5,15 @@ answer comes back. register --file, pin --enrolment-file: registering it, and en
 import shutil
 import sys
 from base64 import b64decode, b64encode
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from custody.common.terminal import Exit, answer, aside, put, say
+from custody.common.terminal import Exit, answer, put, say
 from signerd.cli.desk import Desk, asking, path_option, read_text
 from signerd.cli.naming import proposal_named
-from signerd.cli.progress import Tell
 from signerd.cli.proposals import (
     STANDARD,
     acknowledge_option,
@@ -25,7 +25,7 @@ from signerd.cli.proposals import (
     status_of,
 )
 from signerd.cli.words import proposal_text
-from signerd.core.states import ASKED, State
+from signerd.core.states import APPROVED, ASKED, State
 from signerd.errors import AnswerMissing, DeviceError, IllegalEvent, InvalidRequest, StaleApproval
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from signerd.shapes import Compared, EnrolmentForm, ProposalView, PsbtVersion, Registered
 
 
-# The daemon's states in which a proposal is approved and no device was asked.
-APPROVED: Final = frozenset({State.WAITING_DEVICE, State.EXPORTED})
 # QR versions, and the capitals and digits that each holds at level L (ISO/IEC 18004).
 _CAPACITY: Final = {5: 154, 10: 395, 15: 758, 20: 1249, 27: 2132}
 AGAIN: Final = "It is recorded as exported: the same command again gives the same bytes."
@@ -62,27 +60,28 @@ def export(
     It then counts as signed, whether or not an answer is ever imported. Without --out and --qr it is printed
     as base64. A second export gives the same bytes.
     """
+    desk = replace(desk, writes=True)
     if out is not None and not (out if out.is_dir() else out.parent).is_dir():
         raise InvalidRequest(f"{out.parent} is not a folder", hint="Nothing was asked.")
     view = proposal_named(desk.daemon, psbt_id, unseen=desk.yes)
     psbt_id = view.psbt_id
-    aside(proposal_text(view) + "\n")
+    desk.tell(proposal_text(view) + "\n")
     if view.state not in APPROVED:
         if view.state in {*ASKED, "refused"} and not view.allowed:
             raise refused_by_checks(view)
         _require_unplugged(desk.daemon)
         question = "Give this out to be signed (it counts as signed from then on)"
-        approved(desk, view, frozenset(acknowledge), aside, question)
+        approved(desk, view, acknowledge, question)
     try:
         given = desk.daemon.export_psbt(psbt_id, psbt_version or "0")
     except StaleApproval:
         if view.state != State.EXPORTED:
             raise
-        _approve_anew(desk, desk.daemon.proposal(psbt_id), frozenset(acknowledge), aside)
+        _approve_anew(desk, desk.daemon.proposal(psbt_id), acknowledge)
         given = desk.daemon.export_psbt(psbt_id, psbt_version or "0")
     if out is not None:
         path = written(b64decode(given.psbt), given.file_name, out, AGAIN)
-        aside(f"Written: {path}. Sign it on your device; then `signerd import FILE`.")
+        desk.tell(f"Written: {path}. Sign it on your device; then `signerd import FILE`.")
     if desk.as_json:
         answer(given)
     elif qr is not None:
@@ -164,16 +163,15 @@ def import_answer(desk: Desk, file: str, acknowledge: tuple[str, ...], wait: boo
     try:
         line = desk.daemon.import_answer(psbt)
     except StaleApproval:
-        if not _found_and_approved(desk, psbt, frozenset(acknowledge)):
+        if not _found_and_approved(desk, psbt, acknowledge):
             raise
         line = desk.daemon.import_answer(psbt)
-    final = outcome(desk.daemon, line.psbt_id, position, desk.tell, wait=wait)
-    if desk.as_json:
-        answer(final)
+    final = outcome(desk, line.psbt_id, position, wait=wait)
+    desk.give(final)
     raise click.exceptions.Exit(status_of(final))
 
 
-def _found_and_approved(desk: Desk, psbt: str, acknowledged: frozenset[str]) -> bool:
+def _found_and_approved(desk: Desk, psbt: str, acknowledged: tuple[str, ...]) -> bool:
     """Show the exported proposal of this transaction, and ask once more; False where there is none."""
     from multisig import ReceivedPsbt
 
@@ -181,16 +179,16 @@ def _found_and_approved(desk: Desk, psbt: str, acknowledged: frozenset[str]) -> 
     for line in desk.daemon.proposals():
         view = desk.daemon.proposal(line.psbt_id) if line.state == State.EXPORTED else None
         if view is not None and view.money is not None and view.money.txid == txid:
-            _approve_anew(desk, view, acknowledged, desk.tell)
+            _approve_anew(desk, view, acknowledged)
             return True
     return False
 
 
-def _approve_anew(desk: Desk, view: "ProposalView", acknowledged: frozenset[str], tell: Tell) -> None:
-    tell(f"{proposal_text(view)}\n\nIt changed since you approved it.\n")
+def _approve_anew(desk: Desk, view: "ProposalView", acknowledged: tuple[str, ...]) -> None:
+    desk.tell(f"{proposal_text(view)}\n\nIt changed since you approved it.\n")
     if not view.allowed:
         raise refused_by_checks(view)
-    approved(desk, view, acknowledged, tell)
+    approved(desk, view, acknowledged)
 
 
 def _answer_of(file: str) -> bytes:

@@ -47,7 +47,7 @@ def pairing_text(pairing: "OpenPairing", rights: Collection[str], days: int) -> 
     return "\n".join(lines)
 
 
-def app_row(app: "AppView") -> tuple[str, ...]:
+def _row(app: "AppView") -> tuple[str, ...]:
     return (
         app.id,
         app.name,
@@ -183,17 +183,16 @@ def apps(context: click.Context, ended: bool, as_json: bool) -> None:
     daemon = context.obj.daemon
     every = daemon.apps()
     listed = [one for one in every if ended or one.state == "live"]
-    coming = [one for one in daemon.pairings() if one.state == "accepted"]
     if as_json:
         answer(listed)
-    elif not listed:
-        say("No app is paired. Let one in with `signerd pair`.")
+        return
+    if listed:
+        table(("ID", "NAME", "FROM", "RIGHTS", "UNTIL", "LAST USED", "STATE"), [_row(one) for one in listed])
     else:
-        header = ("ID", "NAME", "FROM", "RIGHTS", "UNTIL", "LAST USED", "STATE")
-        table(header, [app_row(one) for one in listed])
-    if not as_json and len(listed) < len(every):
+        say("No app is paired. Let one in with `signerd pair`.")
+    if len(listed) < len(every):
         say(f"Revoked or expired: {len(every) - len(listed)}. `signerd apps --all` shows them.")
-    for one in () if as_json else coming:
+    for one in (one for one in daemon.pairings() if one.state == "accepted"):
         say(
             f"'{one.name}' ({one.origin or PROGRAM}) was let in and has not fetched its token. "
             f"{_withdrawal(one)}"

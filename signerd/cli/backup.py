@@ -3,7 +3,6 @@ with or without a running daemon.
 """
 
 from datetime import UTC, datetime
-from os.path import lexists
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import click
 
 from custody.common.terminal import Exit, answer, put, say
 from custody.common.text import count, plain
-from signerd.cli.desk import Desk, answering, asking, path_option, write_file
+from signerd.cli.desk import Desk, answering, asking, path_option, require_new, write_file
 from signerd.cli.naming import pin_named
 from signerd.core.states import network_words
 from signerd.errors import BackupNotMade, InvalidRequest
@@ -40,10 +39,7 @@ def backup(desk: Desk, file: Path, recipient: str | None) -> None:
     """
     from signerd.backup.writing import back_up
 
-    if lexists(file):
-        raise BackupNotMade(f"{file} is there already", hint="Nothing was asked and nothing was overwritten.")
-    if not file.parent.is_dir():
-        raise BackupNotMade(f"{file.parent} is not a folder", hint="Nothing was asked.")
+    require_new(file, BackupNotMade)
     passphrase = None
     if recipient is None:
         passphrase = desk.answers.secret("Choose a passphrase for the backup", fresh=True)

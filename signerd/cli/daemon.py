@@ -63,31 +63,27 @@ def doctor(desk: Desk) -> None:
     """Check for common problems, with advice on each. Changes nothing; exit status 1 where there is a
     problem, else 0.
     """
-    _, findings = examined(desk, status_if_running(desk))
+    _, findings = examined(desk)
     desk.give(findings, *(finding_text(name, finding) for name, finding in findings.items()))
     troubled = any(finding.outcome == "trouble" for finding in findings.values())
     raise click.exceptions.Exit(Exit.FAILED if troubled else Exit.OK)
 
 
 def examined(
-    desk: Desk, status: "Status | None", config: "Config | None" = None, only: Collection[str] | None = None
+    desk: Desk, config: "Config | None" = None, only: Collection[str] | None = None
 ) -> "tuple[Installation, dict[str, DoctorFinding]]":
     """What the doctor finds. ``only``: these checks."""
     from signerd.doctor.examining import CHECKS, examine
     from signerd.doctor.finding import Installation
 
+    status: Status | None = None
+    with suppress(SignerdError):
+        status = desk.daemon.status()
     installation = Installation(desk.state, Path("/"), os.environ, time.time, status, config)
     checks = {name: check for name, check in CHECKS.items() if only is None or name in only}
     return installation, examine(
         installation, checks, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…")
     )
-
-
-def status_if_running(desk: Desk) -> "Status | None":
-    try:
-        return desk.daemon.status()
-    except SignerdError:
-        return None
 
 
 def finding_text(name: str, finding: "DoctorFinding") -> str:
@@ -169,7 +165,7 @@ def bundle(desk: Desk, out: Path | None) -> None:
     devices: tuple[DeviceView, ...] = ()
     with suppress(SignerdError):
         devices = desk.daemon.devices()
-    collected = collect(*examined(desk, status_if_running(desk)), devices)
+    collected = collect(*examined(desk), devices)
     text = json.dumps(collected, indent=2, ensure_ascii=False)
     desk.give(collected, text)
     if out is None:

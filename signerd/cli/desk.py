@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, wraps
+from os.path import lexists
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import click
 
 from custody.common.private_files import read_bounded, write_new
 from custody.common.terminal import Exit, Prompter, aside, give, say
-from signerd.errors import DaemonNotRunning, FileNotWritten, InvalidRequest
+from signerd.errors import DaemonNotRunning, FileNotWritten, InvalidRequest, SignerdError, system_errors
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
@@ -27,13 +28,14 @@ path_option = partial(click.option, type=click.Path(path_type=Path))
 @dataclass(frozen=True)
 class Desk:
     """``given``: the state folder of the command line, else the desktop's own. ``as_json``: the answer is one
-    JSON value. ``yes``: the person is not asked (``--yes``).
+    JSON value. ``yes``: the person is not asked (``--yes``). ``writes``: standard output is for a PSBT.
     """
 
     given: Path | None
     answers: Prompter
     as_json: bool = False
     yes: bool = False
+    writes: bool = False
 
     @property
     def state(self) -> Path:
@@ -64,8 +66,8 @@ class Desk:
         return True
 
     def tell(self, words: str) -> None:
-        """What is said beside the answer: standard output is for the answer alone where it is JSON."""
-        aside(words) if self.as_json else say(words)
+        """What is said beside the answer: standard output is for the answer where a program reads it."""
+        aside(words) if self.as_json or self.writes else say(words)
 
     def give(self, value: Any, *lines: str) -> None:
         """What a command found: the value as JSON, or in words."""
@@ -84,10 +86,8 @@ NOT_UTF_8 = "Give the file as the device or program wrote it, or save it as text
 
 def read_file(path: Path, most: int) -> bytes:
     """Raises InvalidRequest where it cannot be read, or has more than ``most`` bytes."""
-    try:
+    with system_errors(InvalidRequest, f"{path} cannot be read", "Give another file."):
         return read_bounded(path, most)
-    except OSError as error:
-        raise InvalidRequest(f"{path} cannot be read: {error.strerror}", hint="Give another file.") from None
 
 
 def read_text(path: Path, most: int, hint: str = NOT_UTF_8) -> str:
@@ -98,12 +98,18 @@ def read_text(path: Path, most: int, hint: str = NOT_UTF_8) -> str:
         raise InvalidRequest(f"{path} is not text in UTF-8", hint=hint) from None
 
 
+def require_new(path: Path, kind: type[SignerdError] = InvalidRequest) -> None:
+    """That a file can be written there, before anything is asked. Raises ``kind``."""
+    if lexists(path):
+        raise kind(f"{path} is there already", hint="Nothing was asked and nothing was overwritten.")
+    if not path.parent.is_dir():
+        raise kind(f"{path.parent} is not a folder", hint="Nothing was asked.")
+
+
 def write_file(path: Path, content: bytes, hint: str | None = None) -> None:
     """A new file that only this user can read. Raises FileNotWritten, also where one is there."""
-    try:
+    with system_errors(FileNotWritten, f"{path} cannot be written", hint):
         write_new(path, content)
-    except OSError as error:
-        raise FileNotWritten(f"{path} cannot be written: {error.strerror}", hint=hint) from error
 
 
 pass_desk = click.make_pass_decorator(Desk)

@@ -59,7 +59,7 @@ def devices(context: click.Context, as_json: bool) -> None:
 @answering
 def unlock(desk: Desk, device: str | None, on_device: bool) -> None:
     """Unlock a device with its PIN, passphrase or password, which are never on the command line."""
-    chosen = _chosen(desk.daemon.devices(), device, "locked", "needs-passphrase")
+    chosen = _chosen(desk, device, "locked", "needs-passphrase")
     registered = desk.daemon.status().fingerprint
     unlocked = follow_to_its_end(desk, chosen, on_device=on_device)
     is_other = registered not in {None, unlocked.fingerprint}
@@ -75,7 +75,7 @@ def unlock(desk: Desk, device: str | None, on_device: bool) -> None:
 @answering
 def identify(desk: Desk, device: str | None) -> None:
     """Have a device show something harmless, so that you see which one it is."""
-    chosen = _chosen(desk.daemon.devices(), device, "ready")
+    chosen = _chosen(desk, device, "ready")
     with reporting(desk, chosen.id):
         desk.daemon.identify_device(chosen.id)
     desk.give({"device_id": chosen.id, "shown": True})
@@ -86,7 +86,7 @@ def identify(desk: Desk, device: str | None) -> None:
 @answering
 def cancel(desk: Desk, device: str | None) -> None:
     """Cancel the operation on a device."""
-    chosen = _chosen(desk.daemon.devices(), device)
+    chosen = _chosen(desk, device)
     desk.daemon.cancel_device(chosen.id)
     desk.give({"device_id": chosen.id, "cancelled": True})
 
@@ -98,15 +98,14 @@ def another_address(desk: Desk, device: str | None) -> None:
     """Report that a device shows another address than this machine: its question ends at once, and this is
     recorded.
     """
-    chosen = _chosen(desk.daemon.devices(), device, "busy")
+    chosen = _chosen(desk, device, "busy")
     desk.daemon.another_address(chosen.id)
     desk.give({"device_id": chosen.id, "another_address": True})
 
 
-def _chosen(
-    connected: "tuple[shapes.DeviceView, ...]", device_id: str | None, *states: str
-) -> "shapes.DeviceView":
+def _chosen(desk: Desk, device_id: str | None, *states: str) -> "shapes.DeviceView":
     """The named one; else the only one, or the only one in such a state. Raises NoSuchDevice."""
+    connected = desk.daemon.devices()
     if device_id is not None:
         return device_named(connected, device_id)
     fitting = [device for device in connected if not states or device.state in states] or list(connected)

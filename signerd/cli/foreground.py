@@ -4,7 +4,6 @@ It runs for weeks, so this imports as little of the command line as possible.
 """
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
@@ -28,10 +27,10 @@ from signerd.backup.schedule import back_up_on_schedule
 from signerd.core.states import network_words, state_words
 from signerd.daemon.service import Daemon
 from signerd.errors import AlreadyConfigured, ConfigInvalid, ConfigMissing
-from signerd.feed import alongside
 from signerd.journal.storage import held, make_private
 from signerd.loopback.serve import serving
 from signerd.notifying.notifier import notifying
+from signerd.runtime import alongside
 from signerd.service.supervised import Supervisor
 
 # Called with the subject, the kind of line and the text.
@@ -77,13 +76,8 @@ async def _serve(config: Config, state: Path, store: SecretStore, log: Log, supe
 
 async def _until(stop: asyncio.Event, daemon: Daemon, log: Log) -> None:
     """Until a signal, or until the daemon's own work ends: its context then raises the reason."""
-    teller = asyncio.create_task(_tell(daemon, log))
-    waiting = asyncio.create_task(stop.wait())
-    await asyncio.wait({waiting, daemon.task, teller}, return_when=asyncio.FIRST_COMPLETED)
-    for task in (waiting, teller):
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+    async with alongside(_tell(daemon, log)) as teller, alongside(stop.wait()) as waiting:
+        await asyncio.wait({waiting, daemon.task, teller}, return_when=asyncio.FIRST_COMPLETED)
 
 
 async def _tell(daemon: Daemon, log: Log) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from custody.common import naming
 from custody.common.naming import LEAST, NamedRecord
 from custody.common.terminal import aside
+from signerd.asking import ID
 from signerd.errors import (
     InvalidRequest,
     NoSuchDevice,
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# The form of an id, and of those that the platform and this daemon make.
-_ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
+# Of those that the platform and this daemon make.
 _WHOLE = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
@@ -68,7 +68,7 @@ def proposal_named(daemon: "DaemonClient", given: str, *, unseen: bool = False) 
     Raises:
         InvalidRequest, UnknownProposal.
     """
-    if _ID.fullmatch(given):
+    if ID.fullmatch(given):
         with contextlib.suppress(UnknownProposal):
             shown = daemon.proposal(given)
             if unseen:

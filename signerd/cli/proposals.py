@@ -4,16 +4,25 @@ platform.
 
 import sys
 from base64 import b64encode
-from os.path import lexists
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from custody.common.terminal import Exit, answer, aside, put, say
-from signerd.cli.desk import Desk, answering, asking, path_option, read_file, verbose_option, write_file
+from signerd.cli.desk import (
+    Desk,
+    answering,
+    asking,
+    path_option,
+    read_file,
+    require_new,
+    verbose_option,
+    write_file,
+)
 from signerd.cli.naming import proposal_named
-from signerd.cli.progress import Tell, until_decided
+from signerd.cli.progress import until_decided
 from signerd.cli.words import payment_lines, proposal_text, proposals_text, psbt_text, standing_words
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY, State, network_words
 from signerd.errors import AnswerMissing, IllegalEvent, InvalidRequest, NeedsAcknowledgement, RefusedByChecks
@@ -21,7 +30,6 @@ from signerd.shapes.limits import MAX_PSBT_BODY
 from signerd.standing import line_words
 
 if TYPE_CHECKING:
-    from signerd.client import DaemonClient
     from signerd.shapes import ImportedView, ProposalView, PsbtVersion
 
 
@@ -67,49 +75,35 @@ def show(desk: Desk, psbt_id: str, verbose: bool) -> None:
 def approve(desk: Desk, psbt_id: str, acknowledge: tuple[str, ...], wait: bool, verbose: bool) -> None:
     """Show a proposal, ask, and have it signed on the device."""
     view = proposal_named(desk.daemon, psbt_id, unseen=desk.yes)
-    named = frozenset(acknowledge)
-    final = decided(desk, view, named, desk.tell, wait=wait, verbose=verbose)
-    if desk.as_json:
-        answer(final)
+    final = decided(desk, view, acknowledge, wait=wait, verbose=verbose)
+    desk.give(final)
     raise click.exceptions.Exit(status_of(final))
 
 
 def decided(
-    desk: Desk,
-    view: "ProposalView",
-    acknowledged: frozenset[str],
-    tell: Tell,
-    *,
-    wait: bool,
-    verbose: bool,
+    desk: Desk, view: "ProposalView", acknowledged: tuple[str, ...], *, wait: bool, verbose: bool
 ) -> "ProposalView":
     """Show it, ask, and wait for the device. Returns the proposal afterwards. Raises click.exceptions.Exit
     where the person declines.
     """
-    tell(proposal_text(view, verbose=verbose) + "\n")
+    desk.tell(proposal_text(view, verbose=verbose) + "\n")
     position = desk.daemon.status().position
     if not _already_approved(view):
-        approved(desk, view, acknowledged, tell)
-    return outcome(desk.daemon, view.psbt_id, position, tell, wait=wait)
+        approved(desk, view, acknowledged)
+    return outcome(desk, view.psbt_id, position, wait=wait)
 
 
 def approved(
-    desk: Desk,
-    view: "ProposalView",
-    acknowledged: frozenset[str],
-    tell: Tell,
-    question: str = "Sign this",
+    desk: Desk, view: "ProposalView", acknowledged: tuple[str, ...], question: str = "Sign this"
 ) -> None:
     """Ask about what was shown, and record the approval. Raises click.exceptions.Exit where the person
     declines.
     """
-    named = _acknowledged(desk, view, acknowledged)
-    if named != acknowledged and (pays := payment_lines(view.money)):
+    named = _acknowledged(desk, view, frozenset(acknowledged))
+    if named != frozenset(acknowledged) and (pays := payment_lines(view.money)):
         # What was typed stands between the question and whom it pays.
-        tell("\n".join(pays))
-    if not desk.yes and not desk.answers.yes(f"{question} on {network_words(view.network)}?"):
-        tell("Nothing was approved.")
-        raise click.exceptions.Exit(Exit.DECLINED)
+        desk.tell("\n".join(pays))
+    desk.confirm(f"{question} on {network_words(view.network)}?", "Nothing was approved.")
     desk.daemon.approve(view.psbt_id, view.digest, named)
 
 
@@ -152,11 +146,11 @@ def _acknowledged(desk: Desk, view: "ProposalView", named: frozenset[str]) -> fr
     return named | frozenset(missing)
 
 
-def outcome(daemon: "DaemonClient", psbt_id: str, position: int, tell: Tell, *, wait: bool) -> "ProposalView":
+def outcome(desk: Desk, psbt_id: str, position: int, *, wait: bool) -> "ProposalView":
     if not wait:
-        return daemon.proposal(psbt_id)
+        return desk.daemon.proposal(psbt_id)
     try:
-        return until_decided(daemon, psbt_id, position, tell)
+        return until_decided(desk.daemon, psbt_id, position, desk.tell)
     except KeyboardInterrupt:
         aside(
             "Your approval stands, and signerd goes on with it. While your device asks, a no there takes it "
@@ -218,22 +212,20 @@ def sign(
     """Show what a PSBT does, ask, have it signed on the device, and write it. It is sent nowhere."""
     from multisig.psbt import ReceivedPsbt
 
+    desk = replace(desk, writes=True)
     # Standard input is the PSBT, so no answer can be read from it.
     if file == STANDARD and not desk.yes:
         raise AnswerMissing(
             "a PSBT from standard input leaves no input for your answer",
             hint="Give a file, or look first and add --yes.",
         )
-    if out is not None and lexists(out):
-        raise InvalidRequest(f"{out} is there already", hint="Nothing was asked and nothing was overwritten.")
-    if out is not None and not out.parent.is_dir():
-        raise InvalidRequest(f"{out.parent} is not a folder", hint="Nothing was asked.")
+    if out is not None:
+        require_new(out)
     psbt = _read_psbt(file)
     imported, final = desk.daemon.import_psbt(psbt), None
     if imported.signed_psbt is None:
         view = desk.daemon.proposal(imported.psbt_id)
-        named = frozenset(acknowledge)
-        final = decided(desk, view, named, aside, wait=True, verbose=verbose)
+        final = decided(desk, view, acknowledge, wait=True, verbose=verbose)
     else:
         aside("You signed it before: this is the same signature again.")
     version = psbt_version or ("2" if ReceivedPsbt.parse(psbt).version else "0")

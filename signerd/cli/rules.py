@@ -19,13 +19,15 @@ def show(desk: Desk, file: Path | None) -> None:
     """Show the rules as they are read; the daemon reads them when it starts."""
     from signerd.account.config import find_config, find_rules, load_config, load_rules
     from signerd.core.rules.values import NO_RULES, rule_words
-    from signerd.journal.storage import read_pinned_codes
+    from signerd.journal.rows import read_pinned_codes
+    from signerd.journal.storage import read_from
 
     config = load_config(find_config(desk.state))
     path = file or find_rules(config, desk.state)
-    in_force = (
-        NO_RULES if path is None else load_rules(path, config.network).resolved(read_pinned_codes(desk.state))
-    )
+    in_force = NO_RULES
+    if path is not None:
+        codes = read_from(desk.state, read_pinned_codes, dict[str, frozenset[str]]())
+        in_force = load_rules(path, config.network).resolved(codes)
     # "vault_id": as the file names it; null: for all vaults together. "codes": of the vaults that it is for.
     views = [
         {

@@ -10,7 +10,7 @@ import click
 
 from custody.common.terminal import Exit
 from signerd.cli.account import configured, settings, signed_in, signed_in_words
-from signerd.cli.daemon import examined, finding_text, status_if_running
+from signerd.cli.daemon import examined, finding_text
 from signerd.cli.desk import Desk, answering
 from signerd.errors import ConfigMissing
 
@@ -35,7 +35,7 @@ def setup(desk: Desk, **given: Any) -> None:
     if given["platform"] is None and not _is_configured(desk):
         given["platform"] = desk.answers.line(PLATFORM).strip()
     config, write = configured(desk, given)
-    _, findings = examined(desk, status_if_running(desk), config, NEEDED)
+    _, findings = examined(desk, config, NEEDED)
     for name, finding in findings.items():
         desk.tell(finding_text(name, finding))
     # A check that could not be run does not count.

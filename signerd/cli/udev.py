@@ -50,8 +50,10 @@ def install(desk: Desk) -> None:
     _require_linux()
     wanted = [one.name for one in rules.rule_files(ROOT) if one.status is not rules.RuleStatus.INSTALLED]
     if wanted and os.geteuid():
-        if not desk.as_json:
-            _say_what(wanted)
+        for name in () if desk.as_json else wanted:
+            say(f"It would write /{rules.RULE_FOLDERS[0]}/{name}")
+        for command in () if desk.as_json else rules.RELOAD_UDEV:
+            say(f"It would run {' '.join(command)}")
         raise NeedsRoot("installing udev rules takes root", hint=f"Run: {_sudo()}")
     try:
         written = rules.install(ROOT)
@@ -77,13 +79,6 @@ def _require_linux() -> None:
             "only Linux has udev",
             hint="A device needs no rule here: connect it, and see `signerd devices`.",
         )
-
-
-def _say_what(wanted: list[str]) -> None:
-    for name in wanted:
-        say(f"It would write /{rules.RULE_FOLDERS[0]}/{name}")
-    for command in rules.RELOAD_UDEV:
-        say(f"It would run {' '.join(command)}")
 
 
 def _sudo() -> str:

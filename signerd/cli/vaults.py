@@ -12,14 +12,13 @@ from signerd.cli import naming
 from signerd.cli.desk import NOT_UTF_8, Desk, answering, path_option, read_file, read_text
 from signerd.cli.naming import vault_named
 from signerd.cli.progress import accepting_other_address, reporting
-from signerd.core.states import network_words
+from signerd.core.states import RECORD, SOURCES, network_words
 from signerd.core.text import WHY_ELSEWHERE, as_compared
 from signerd.errors import InvalidRequest
+from signerd.shapes.limits import MAX_INDEX
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
-
-SOURCES = {"record": "the platform's record", "file": "your file", "psbt": "the PSBT's account keys"}
 
 
 def vault_text(vault: "shapes.VaultView") -> str:
@@ -29,11 +28,10 @@ def vault_text(vault: "shapes.VaultView") -> str:
 
 def preview_text(preview: "shapes.PinPreview") -> str:
     """What the person compares before typing the code."""
-    source = SOURCES.get(preview.source, preview.source)
-    also = "" if preview.source == "record" else ", and the platform's record says the same"
+    also = "" if preview.source == RECORD else ", and the platform's record says the same"
     lines = [
         _head(preview.vault),
-        f"  from               {source}{also}",
+        f"  from               {SOURCES[preview.source]}{also}",
         *_figures(preview.vault),
         *preview.advice,
     ]
@@ -65,12 +63,11 @@ def _figures(vault: "shapes.VaultView") -> list[str]:
         lines.append(f"  your key           account {vault.account}")
     if vault.cosigners:
         lines.append("  cosigners, by fingerprint (a label only: anyone can make a key with the same one)")
-        lines += [f"    {_cosigner(key)}" for key in vault.cosigners]
+        lines += [
+            f"    {key.fingerprint}  {key.path}  {key.xpub}{'  (your device)' if key.ours else ''}"
+            for key in vault.cosigners
+        ]
     return lines
-
-
-def _cosigner(key: "shapes.CosignerView") -> str:
-    return f"{key.fingerprint}  {key.path}  {key.xpub}{'  (your device)' if key.ours else ''}"
 
 
 def _alarms(vault: "shapes.VaultView") -> list[str]:
@@ -228,8 +225,6 @@ def policy(desk: Desk, vault_id: str, caravan: bool) -> None:
 
 
 OF_PROFILE = "profile"
-# The daemon's bound.
-MAX_SHOWN = 1_000_000
 
 
 @click.argument(
@@ -240,7 +235,7 @@ MAX_SHOWN = 1_000_000
 @click.option("--change", is_flag=True, help="Those for change.")
 @click.option(
     "--show",
-    type=click.IntRange(min=0, max=MAX_SHOWN),
+    type=click.IntRange(min=0, max=MAX_INDEX),
     metavar="N",
     help="Have your device show this one instead.",
 )

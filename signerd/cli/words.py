@@ -28,22 +28,18 @@ def proposals_text(lines: "Sequence[shapes.ProposalLine]") -> str:
 
 def _listed_proposal(line: "shapes.ProposalLine", short: str) -> list[str]:
     whose = PROFILE if line.imported_by and line.from_profile else _vault_words(line)
-    lines = [line.title, standing_words(line), f"from {whose}, {_fee(line)}"]
+    fee = "moves no money" if is_proof(line) else f"fee {amount(line.fee_sats)}"
+    lines = [line.title, standing_words(line), f"from {whose}, {fee}"]
     if line.imported_by:
         lines.append(f"not the platform's: imported by {line.imported_by}")
     else:
-        lines.append(f"{line.collected} of {line.required} signatures, {_said_of(line)}")
+        said = f"by {line.proposed_by}{_when(line)}" + (f', "{line.memo}"' if line.memo else "")
+        lines.append(f"{line.collected} of {line.required} signatures, the platform says: {said}")
     lines += [*_trouble(line), *_declines(line)]
     if own := own_words(line):
         lines.append(own)
     first, *others = lines
     return [f"{short}  {first}", *(f"{'':{len(short)}}  {other}" for other in others)]
-
-
-def _fee(line: "shapes.ProposalLine") -> str:
-    if is_proof(line):
-        return "moves no money"
-    return f"fee {amount(line.fee_sats)}"
 
 
 def _vault_words(line: "shapes.ProposalLine") -> str:
@@ -64,12 +60,6 @@ def _declines(line: "shapes.ProposalLine") -> list[str]:
         + (f': "{one.reason}"' if one.reason else "")
         for one in line.declines
     ]
-
-
-def _said_of(line: "shapes.ProposalLine") -> str:
-    """What only the platform says of it."""
-    memo = f', "{line.memo}"' if line.memo else ""
-    return f"the platform says: by {line.proposed_by}{_when(line)}{memo}"
 
 
 def _when(line: "shapes.ProposalLine") -> str:

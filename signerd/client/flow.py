@@ -18,7 +18,14 @@ from signerd.api.devices import DevicesApi
 from signerd.api.proposals import ProposalsApi
 from signerd.api.vaults import VaultsApi
 from signerd.asking import DaemonAddress, parse
-from signerd.errors import DaemonFailed, DaemonNotRunning, NotAllowed, SignerdError, UnsafeFolder
+from signerd.errors import (
+    DaemonFailed,
+    DaemonNotRunning,
+    NotAllowed,
+    SignerdError,
+    UnsafeFolder,
+    system_errors,
+)
 
 # The person compares six digits meanwhile: a second more is not noticed.
 ASK_AGAIN_SECONDS = 1.0
@@ -87,10 +94,8 @@ def _answer(address: DaemonAddress, pairing: "shapes.Pairing") -> Plan[Granted]:
 
 def store_token(path: Path, token: str) -> None:
     """Write atomically, never readable by others, not even for a moment. Raises UnsafeFolder."""
-    try:
+    with system_errors(UnsafeFolder, f"the token cannot be stored at {path}"):
         write_private(path, f"{token}\n".encode())
-    except OSError as error:
-        raise UnsafeFolder(f"the token cannot be stored at {path}: {error.strerror}") from error
 
 
 def stored_token(path: Path) -> str | None:

@@ -15,6 +15,19 @@ _LONGEST_ADDRESS = 90
 NO_KEY_OF_OURS = "None of its keys is a registered key of your device."
 
 
+# Raises leaves of MultisigError. Cached, because a vault keeps the branch nodes from which every derivation
+# starts: more than the platform may show (``quota.MOST``), all of which are read again in one order.
+vault_of = lru_cache(maxsize=2_560)(Vault.from_descriptor)
+
+
+def code_of(descriptor: str, network: Network) -> str | None:
+    """The verification code of a descriptor; None where it cannot be parsed."""
+    try:
+        return vault_of(descriptor, network).verification_code
+    except MultisigError:
+        return None
+
+
 @lru_cache(maxsize=2_560)
 def contradictions(claim: VaultClaim, vault: Vault) -> tuple[str, ...]:
     """How the record's figures differ from ``vault``: that of its descriptor, or the pinned one. Cached: a
@@ -83,10 +96,7 @@ def _gone(key: OriginKey, shown: Vault) -> str:
 
 def fingerprint_of_change(claim: VaultClaim, network: Network) -> str:
     """A hash of the record without the name and the order of keys."""
-    try:
-        quorum = Vault.from_descriptor(claim.descriptor, network).verification_code
-    except MultisigError:
-        quorum = claim.descriptor
+    quorum = code_of(claim.descriptor, network) or claim.descriptor
     said_of_it = [claim.workspace_id, quorum, claim.threshold, claim.signers, claim.first_address]
     return hashlib.sha256(canonical(said_of_it)).hexdigest()
 
@@ -100,11 +110,8 @@ def impostor(vault: Vault, own_keys: tuple[OwnKey, ...]) -> OriginKey | None:
 
 def same_quorum(one: Vault, other: Vault) -> bool:
     """Whether network, threshold and keys are equal; the order of keys does not count (BIP-67)."""
-    return (one.network, one.threshold, frozenset(one.cosigners)) == (
-        other.network,
-        other.threshold,
-        frozenset(other.cosigners),
-    )
+    first, second = ((each.network, each.threshold, frozenset(each.cosigners)) for each in (one, other))
+    return first == second
 
 
 def own_key_of(vault: Vault, own_keys: tuple[OwnKey, ...]) -> OwnKey | None:

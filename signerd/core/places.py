@@ -77,22 +77,15 @@ def used_by(inspection: Inspection, known: Places) -> Places:
     never sent. An address beyond the gap counts, because the person acknowledged it.
     """
     near = with_coins(known, inspection)
-    receive, change = (
-        merged(
-            (index, index)
-            for index in (
-                *(index for index in _spent_from(inspection, chain) if is_near(known[chain], index)),
-                *(
-                    back.index
-                    for back in inspection.change
-                    if back.chain == chain
-                    and (is_near(known[chain], back.index) or not is_near(near[chain], back.index))
-                ),
-            )
-        )
-        for chain in CHAINS
-    )
-    return receive, change
+
+    def used(chain: int) -> Spans:
+        before = known[chain]
+        spent = (index for index in _spent_from(inspection, chain) if is_near(before, index))
+        back = (change.index for change in inspection.change if change.chain == chain)
+        paid = (index for index in back if is_near(before, index) or not is_near(near[chain], index))
+        return merged((index, index) for index in (*spent, *paid))
+
+    return used(RECEIVE), used(CHANGE)
 
 
 def policy_code(policy: Policy) -> str:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from custody._version import __version__
 from custody.common.text import plain, said
-from multisig import FeeLimits, Inspection, MultisigError, Severity, inspect
+from multisig import FeeLimits, Inspection, MultisigError, Network, Severity, inspect
 from multisig.bip322 import inspect_proof
 from multisig.tokens import Bytecode, Deploy, Payload, bytecode_hash
 from signerd.core.checks.before import is_mislabelled
@@ -39,6 +39,7 @@ class ProposalReview:
 
     snapshot: Snapshot
     pin: Pin | None
+    network: Network
     inspection: Inspection | None
     verdicts: tuple[Verdict, ...]
     digest: str
@@ -123,7 +124,9 @@ def _with_digest(
         **({"listed": [[one.address, one.name] for one in listed]} if listed else {}),
     }
     digest = hashlib.sha256(DOMAIN + canonical(shown)).hexdigest()
-    return ProposalReview(snapshot, pin, inspection, verdicts, digest, token, listed, context.screen)
+    return ProposalReview(
+        snapshot, pin, context.network, inspection, verdicts, digest, token, listed, context.screen
+    )
 
 
 def verdict_key(snapshot: Snapshot, context: ReviewContext) -> bytes | None:

@@ -108,8 +108,7 @@ TABLE: Mapping[tuple[State, ProposalMove], State] = MappingProxyType(
         (S.RECEIVED, M.REFUSE): S.REFUSED,
         **_rows((S.REFUSED, S.WAITING_PERSON, S.WAITING_DEVICE, S.INTERRUPTED), M.RECONSIDER, S.RECEIVED),
         **_rows((*UNDECIDED, S.EXPORTED), M.ALTERED, S.QUARANTINED),
-        (S.WAITING_PERSON, M.APPROVE): S.WAITING_DEVICE,
-        (S.INTERRUPTED, M.APPROVE): S.WAITING_DEVICE,
+        **_rows((S.WAITING_PERSON, S.INTERRUPTED), M.APPROVE, S.WAITING_DEVICE),
         **_rows(DECLINABLE, M.DECLINE, S.DECLINED),
         (S.WAITING_DEVICE, M.EXPORT): S.EXPORTED,
         # A repeated export; and a new approval of what has changed since the export.
@@ -160,7 +159,8 @@ def advance(state: State, move: ProposalMove) -> State:
     return after
 
 
-# The states in which the person is asked; those between the approval and the platform; those after it.
+# Approved, and no device asked; the person is asked; between the approval and the platform; after it.
+APPROVED = frozenset({"waiting-for-device", "exported"})
 ASKED = frozenset({"waiting-for-person", "interrupted"})
 ON_THE_WAY = frozenset({"waiting-for-device", "exported", "signing", "signed", "submitting", "kept"})
 DELIVERED = frozenset({"submitted", "handed-over", "broadcast", "confirmed"})
@@ -175,6 +175,11 @@ MOVEMENTS = {
     "token": "Token transaction",
     "outside": "Spent, and never proposed on the platform",
 }
+
+
+# Where a quorum is from. The platform's record must agree with it.
+RECORD = "record"
+SOURCES = {RECORD: "the platform's record", "file": "your file", "psbt": "the PSBT"}
 
 
 def movement_words(kind: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from custody.common.text import SHORT_ID, foreign, plain
+from custody.common.text import foreign
 
 # The longest name shown in a sentence or a title.
 LONGEST_NAME = 40
@@ -40,11 +40,6 @@ def as_compared(screen: str, address: str) -> str:
 def as_argument(known_id: str) -> str:
     """An id in a printed command: one that begins with a dash must not be read as an option."""
     return f"-- {known_id}" if known_id.startswith("-") else known_id
-
-
-def short_id(psbt_id: str) -> str:
-    """An id as titles show it."""
-    return plain(psbt_id)[:SHORT_ID]
 
 
 def moment_of(at: datetime) -> str:

@@ -8,14 +8,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from custody.common.text import SATS_PER_BTC, count, short_address
+from custody.common import text
+from custody.common.text import SHORT_ID, count, plain, short_address
 from multisig import Inspection, Network
 from multisig.inspection import ProofOfControl
 from multisig.tokens import Bytecode, Deploy, Function, Payload, TokenCall, format_units
 from signerd.core.addresses import PinnedPlace, address_on_screen, on_screen
 from signerd.core.checks.case import Outcome
 from signerd.core.review import ProposalReview, payload_in
-from signerd.core.text import bounded, person_of, short_id
+from signerd.core.text import bounded, person_of
 
 Labels = Mapping[bytes, str]
 """The person's own names of addresses, by output script."""
@@ -53,16 +54,15 @@ def title_of(review: ProposalReview, labels: Labels, pinned: Pinned = NO_PINNED)
     proven = (
         v.figures for v in review.verdicts if v.name == "replacement" and "replaced_fee_sats" in v.figures
     )
-    replaced = next((short_id(str(figures["replaces"])) for figures in proven), None)
+    replaced = next((plain(str(figures["replaces"]))[:SHORT_ID] for figures in proven), None)
     if replaced is not None and not inspection.payments and not inspection.op_returns:
         return f"Take {replaced} back: {_back(inspection)} return"
-    named = {script: _whose(place) for script, place in pinned.items()}
+    named = {
+        script: f"your vault {place.called}{'' if place.fault is None else ': SEND NOTHING THERE'}"
+        for script, place in pinned.items()
+    }
     what = "; ".join(_what(review, inspection, {**named, **labels}))
     return what if replaced is None else f"{what}, at a higher fee than {replaced}"
-
-
-def _whose(place: PinnedPlace) -> str:
-    return f"your vault {place.called}{'' if place.fault is None else ': SEND NOTHING THERE'}"
 
 
 def _proof(proof: ProofOfControl, network: Network) -> str:
@@ -143,8 +143,7 @@ def _who(script: bytes, network: Network, labels: Labels) -> str:
 
 def btc(sats: int) -> str:
     """``0.1234 BTC``, without trailing zeros. The review has the exact amount in both units."""
-    whole, fraction = divmod(sats, SATS_PER_BTC)
-    return f"{whole}.{fraction:08d}".rstrip("0").rstrip(".") + " BTC"
+    return text.btc(sats).rstrip("0").rstrip(".") + " BTC"
 
 
 def memo_of(description: str) -> str:

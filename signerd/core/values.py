@@ -17,11 +17,8 @@ from signerd.core.rules.values import NO_RULES, Rules, Spent
 from signerd.core.states import DECIDED_YES, UNDECIDED, ProposalMove, State, advance
 from signerd.core.tokens import ModelScreen, TokenClaim
 
-
-@lru_cache(maxsize=4)
-def psbt_of(raw: bytes) -> Psbt:
-    """Raises MultisigError. Cached: it is asked for several times in turn."""
-    return Psbt.parse(raw)
+# Raises MultisigError. Cached: it is asked for several times in turn.
+psbt_of = lru_cache(maxsize=4)(Psbt.parse)
 
 
 def tx_of(psbt: bytes) -> Transaction | None:

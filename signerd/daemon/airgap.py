@@ -15,7 +15,7 @@ from firmware_bridge.airgap import file_of, request_bytes, take_signed
 from firmware_bridge.airgap.card import request_name
 from firmware_bridge.airgap.handoff import decode_psbt
 from firmware_bridge.makers import signing_devices
-from multisig import MultisigError, Policy, Psbt, ReceivedPsbt
+from multisig import MultisigError, Psbt, ReceivedPsbt
 from multisig.bip322 import is_proof
 from signerd.callers import LoopbackCaller
 from signerd.core import events
@@ -65,15 +65,14 @@ async def export(
     request = _request_of(daemon, record)
     event = events.Exported(by.audit_name, sha256(request).hexdigest())
     record = daemon.runner.decide(psbt_id, event).record
-    signing = daemon.journal.signing(record.snapshot)
-    if record.state is not State.EXPORTED or record.exported is None or signing is None:
+    if record.state is not State.EXPORTED or record.exported is None:
         raise StaleApproval("the proposal changed after you approved it")
-    pin, psbt = daemon.journal.pin_of(record.snapshot), Psbt.parse(record.exported)
+    pin = daemon.journal.pin_of(record.snapshot)
     return ExportedPsbt(
         psbt_id=psbt_id,
         network=str(daemon.journal.network),
-        file_name=request_name(PROFILE_LABEL if pin is None else pin.name, psbt),
-        psbt=written_as(version, Psbt.parse(_request(psbt, signing.policy))),
+        file_name=request_name(PROFILE_LABEL if pin is None else pin.name, Psbt.parse(record.exported)),
+        psbt=written_as(version, Psbt.parse(request)),
     )
 
 
@@ -111,7 +110,10 @@ def _request_of(daemon: Daemon, record: Record) -> bytes:
     psbt = Psbt.parse(record.exported or record.snapshot.psbt)
     if is_proof(psbt):
         _require_able(context.screen, coins=len(psbt.inputs) - 1)
-    return _request(psbt, signing.policy)
+    try:
+        return request_bytes(psbt, signing.policy)
+    except MultisigError as error:
+        raise RefusedByChecks(f"it cannot be given to a device: {said(error)}") from error
 
 
 def _read(psbt: str) -> tuple[bytes, str]:
@@ -190,13 +192,6 @@ def _require_able(screen: ModelScreen | None, *, coins: int) -> None:
     why = screen.why_no_message(coins)
     if why:
         raise RefusedByChecks(f"your device ({screen.name}) signs no such message: {why}")
-
-
-def _request(psbt: Psbt, policy: Policy) -> bytes:
-    try:
-        return request_bytes(psbt, policy)
-    except MultisigError as error:
-        raise RefusedByChecks(f"it cannot be given to a device: {said(error)}") from error
 
 
 @contextmanager

@@ -85,9 +85,7 @@ def change(daemon: Daemon, name: str, text: str, digest: str, *, looser: bool) -
     journal = daemon.journal
     if draft.config is not None:
         daemon.config, daemon.imported.labels = draft.config, draft.config.labels
-        journal.book = draft.config.book
-        journal.limits = draft.config.signing_limits()
-        journal.lowered = frozenset(draft.config.checks.lowered)
+        draft.config.configure(journal)
     if draft.rules is not None:
         journal.rules = draft.rules
     daemon.runner.announce((JudgeAgain(),))

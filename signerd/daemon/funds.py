@@ -226,7 +226,7 @@ def _proven(daemon: Daemon, contract: str) -> Bytecode | None:
 def _workspace(daemon: Daemon, vault_id: str) -> PlatformWorkspace:
     """Raises UnknownVault, PlatformUnreachable."""
     claim = seen_vault(daemon.journal, vault_id)
-    for workspace in daemon.follower.state.workspaces:
+    for workspace in daemon.follower.workspaces:
         if workspace.id == claim.workspace_id:
             return workspace
     raise PlatformUnreachable("the platform has not shown this vault's workspace yet")

@@ -270,9 +270,12 @@ class ImportedPsbts:
 
     def _shown(self, review: ProposalReview, proposed: Record | None, caller: LoopbackCaller) -> PsbtReview:
         proposal_id = None if proposed is None else proposed.psbt_id
-        whole = _is_person(caller)
-        names = Names(self.labels, self.journal.pinned_places(review)) if whole else Names()
-        return psbt_review(review, self.journal.network, proposal_id, names, whole=whole)
+        return psbt_review(review, proposal_id, self.names(review, caller), whole=_is_person(caller))
+
+    def names(self, review: ProposalReview, caller: LoopbackCaller) -> Names:
+        if caller.app_id is not None:
+            return Names()
+        return Names(self.labels, self.journal.pinned_places(review))
 
 
 def signed_of(record: Record) -> Psbt | None:

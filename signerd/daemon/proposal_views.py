@@ -60,10 +60,8 @@ class Names:
 NO_NAMES = Names()
 
 
-def proposal_line(
-    record: Record, review: ProposalReview, network: Network, names: Names = NO_NAMES
-) -> ProposalLine:
-    return ProposalLine(**_judged_line(record, review, network, names))
+def proposal_line(record: Record, review: ProposalReview, names: Names = NO_NAMES) -> ProposalLine:
+    return ProposalLine(**_judged_line(record, review, names))
 
 
 def imported_proposal_line(record: Record, pin: Pin | None, network: Network) -> ProposalLine:
@@ -74,12 +72,12 @@ def imported_proposal_line(record: Record, pin: Pin | None, network: Network) ->
     return ProposalLine(**line, title=imported.title or NOT_JUDGED)
 
 
-def _judged_line(record: Record, review: ProposalReview, network: Network, names: Names) -> dict[str, Any]:
+def _judged_line(record: Record, review: ProposalReview, names: Names) -> dict[str, Any]:
     inspection = review.inspection
     paid, fee = (None, None) if inspection is None else paid_and_fee(inspection)
     token = None if inspection is None or review.token is None else token_in_short(inspection, review.token)
     return {
-        **_line(record, review.pin, network, paid, fee),
+        **_line(record, review.pin, review.network, paid, fee),
         "token": token,
         "title": title_of(review, names.labels, names.pinned),
         "labels": labels_paid(review, names.labels),
@@ -122,23 +120,15 @@ def _line(
 
 
 def proposal_view(
-    record: Record,
-    review: ProposalReview,
-    network: Network,
-    names: Names = NO_NAMES,
-    device: Device | None = None,
+    record: Record, review: ProposalReview, names: Names = NO_NAMES, device: Device | None = None
 ) -> ProposalView:
     """``review`` must be of the record's snapshot: an approval is bound to its digest. ``device``: the
     signer's, if connected.
     """
     snapshot, pin = record.snapshot, review.pin
-    screens, left_out = (
-        ((), 0)
-        if device is None or review.inspection is None
-        else device_screens(device, review.inspection, names.pinned)
-    )
+    screens, left_out = device_screens(device, review.inspection, names.pinned)
     return ProposalView(
-        **_judged_line(record, review, network, names),
+        **_judged_line(record, review, names),
         **_verdict(review),
         digest=review.digest,
         money=_money(review, names),
@@ -268,19 +258,12 @@ def imported_line(
     )
 
 
-def psbt_review(
-    review: ProposalReview,
-    network: Network,
-    proposal_id: str | None,
-    names: Names,
-    *,
-    whole: bool,
-) -> PsbtReview:
+def psbt_review(review: ProposalReview, proposal_id: str | None, names: Names, *, whole: bool) -> PsbtReview:
     """``whole``: for the person. An app does not see other proposals, what was spent, or the names, and no
     importer how much the person's device shows.
     """
     return PsbtReview(
-        network=str(network),
+        network=str(review.network),
         vault_id=review.snapshot.vault_id or None,
         vault_name=None if review.pin is None else review.pin.name,
         **_verdict(review, whole=whole),

@@ -20,7 +20,6 @@ from signerd.core.checks.table import CHECKS, HOLD
 from signerd.core.rules.values import rule_words
 from signerd.core.text import as_argument
 from signerd.daemon.views import audit_report
-from signerd.feed import Troubles
 from signerd.journal import Journal
 from signerd.shapes import AuditEntryView, AuditPage, AuditReport, LoweredView, SettingsView
 from signerd.shapes.limits import USUAL_ENTRIES
@@ -100,28 +99,22 @@ def settings_view(state: Path, config: Config, account: Account, journal: Journa
         max_fee_rate=str(limits.max_fee_rate.sat_per_vb),
         max_fee_percent=limits.max_fee_percent,
         warn_fee_percent=limits.warn_fee_percent,
-        lowered=tuple(_lowered(name) for name in sorted(journal.lowered)),
+        lowered=tuple(
+            LoweredView(name=name, guards=it.sentence, becomes="asks" if it.lowered == HOLD else "warns")
+            for name, it in sorted((name, CHECKS[name]) for name in journal.lowered)
+        ),
         rules=tuple(rule_words(rule, journal.network) for rule in journal.rules.rules),
     )
 
 
-def _lowered(name: str) -> LoweredView:
-    check = CHECKS[name]
-    return LoweredView(name=name, guards=check.sentence, becomes="asks" if check.lowered == HOLD else "warns")
-
-
 def notes_of(
-    config: Config,
-    account: Account,
-    follower: Follower,
-    journal: Journal,
-    troubles: Troubles,
-    vaults: Iterable[SeenVault],
+    config: Config, account: Account, follower: Follower, vaults: Iterable[SeenVault]
 ) -> Iterator[str]:
+    journal = follower.journal
     if (missing := missing_hwi()) is not None:
         yield missing
     yield from _session(account, follower)
-    yield from troubles.sentences()
+    yield from follower.troubles.sentences()
     yield from _restored(journal)
     yield from _keys(journal)
     for vault in vaults:
@@ -144,8 +137,8 @@ def _ends(vault: SeenVault) -> str:
 def _session(account: Account, follower: Follower) -> Iterator[str]:
     if not account.signed_in.is_set():
         yield "You are not signed in: run `signerd login`."
-    elif follower.state.trouble is not None:
-        yield f"The platform: {plain(follower.state.trouble)}"
+    elif follower.trouble is not None:
+        yield f"The platform: {plain(follower.trouble)}"
     if account.trouble is not None:
         yield f"The renewed session cannot be stored: {account.trouble}"
 

@@ -23,7 +23,7 @@ from signerd.core.states import State
 from signerd.core.values import Record, Work, todo
 from signerd.daemon.devices import Devices, name_of, screen_of, teller
 from signerd.errors import DeviceError, IllegalEvent, SignerdError, UnknownProposal
-from signerd.feed import WAITS, Feed, TaskSupervisor, Troubles, unforeseen
+from signerd.feed import WAITS, Feed, Troubles, supervise, unforeseen
 from signerd.journal import Journal
 from signerd.journal.proposals import RECONSIDERED
 from signerd.runtime import DaemonDependencies
@@ -66,7 +66,8 @@ class Runner:
     outside: DaemonDependencies
     # Set once the whole journal was found sound.
     checked: asyncio.Event = field(default_factory=asyncio.Event)
-    _look: asyncio.Event = field(default_factory=asyncio.Event)
+    # Look at the devices again.
+    look: asyncio.Event = field(default_factory=asyncio.Event)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _judging_due: asyncio.Event = field(default_factory=asyncio.Event)
     # By master key: two devices with one seed must not be asked for the same payment at once (S6).
@@ -78,11 +79,12 @@ class Runner:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            supervisor = TaskSupervisor(self.troubles, self.outside.jitter, self.outside.sleep)
             self.journal.restart()
-            watch = self.devices.bridge.watch
-            tasks.create_task(supervisor.supervise(DEVICES, "Looking for devices", watch))
-            tasks.create_task(supervisor.supervise(DEVICES, "Listening to devices", self._watch_events))
+            for what, watch in (
+                ("Looking for devices", self.devices.bridge.watch),
+                ("Listening to devices", self._watch_events),
+            ):
+                tasks.create_task(supervise(DEVICES, what, watch, self.troubles, self.outside))
             tasks.create_task(self._ask_again())
             tasks.create_task(self._match_devices(tasks))
             tasks.create_task(self._deliver(tasks))
@@ -144,7 +146,7 @@ class Runner:
         """
         self._changed.set()
         if after.state is State.WAITING_DEVICE:
-            self._look.set()
+            self.look.set()
         had, has = None if before is None else before.snapshot.trouble, after.snapshot.trouble
         if has is not None and (had is None or (had.kind, had.txid) != (has.kind, has.txid)):
             self.feed.add(after.psbt_id, "trouble", f"By the platform's word: {has.sentence}")
@@ -177,21 +179,21 @@ class Runner:
 
     async def _watch_events(self) -> None:
         # There are no events of changes before the stream began.
-        self._look.set()
+        self.look.set()
         async for event in self.devices.bridge.events():
             # While it is asked, the person looks at it: only parts that show its state hear of that.
             if DeviceState.BUSY in {event.old, event.new}:
                 self.feed.add(event.device_id, "state", event.new)
             else:
                 self.feed.add(event.device_id, "device", f"{name_of(event.device)} is {event.new}.")
-            self._look.set()
+            self.look.set()
 
     async def _match_devices(self, tasks: asyncio.TaskGroup) -> None:
         """Ask each device for its approved proposals as soon as it is ready, one at a time."""
         pause = Backoff(self.outside.jitter)
         await self.checked.wait()
         while True:
-            self._look.clear()
+            self.look.clear()
             waiting = self.journal.records([State.WAITING_DEVICE])
             try:
                 await self._record_screens()
@@ -206,13 +208,9 @@ class Runner:
             try:
                 # A new proposal for a device sets the event: sleep until then.
                 async with asyncio.timeout(LOOK_AGAIN_SECONDS if waiting else None):
-                    await self._look.wait()
+                    await self.look.wait()
             except TimeoutError:
                 continue
-
-    def look(self) -> None:
-        """Look at the devices again: our registered key has changed."""
-        self._look.set()
 
     async def _record_screens(self) -> None:
         """Record what our devices' screens show: the person is told before the device is asked."""
@@ -259,7 +257,7 @@ class Runner:
                 await self.outside.sleep(DEVICE_PAUSE_SECONDS)
         finally:
             del self._at_device[fingerprint]
-            self._look.set()
+            self.look.set()
 
     # --- delivery -------------------------------------------------------------------------------------------
 
@@ -270,15 +268,12 @@ class Runner:
         while True:
             self._changed.clear()
             for psbt_id in self.journal.to_deliver():
-                work = self._work(psbt_id)
+                work = todo(self.journal.record(psbt_id))
                 if work is not None and (psbt_id, work) not in self._on_the_way:
                     delivered = self._deliver_until_answered(psbt_id, work)
                     self._on_the_way[psbt_id, work] = tasks.create_task(delivered)
                 await asyncio.sleep(0)
             await self._changed.wait()
-
-    def _work(self, psbt_id: str) -> Work | None:
-        return todo(self.journal.record(psbt_id))
 
     async def _deliver_until_answered(self, psbt_id: str, work: Work) -> None:
         """Deliver the signature or decline of the record, with retries, until the platform has answered.
@@ -301,7 +296,7 @@ class Runner:
                 if work is Work.SUBMIT and late and not await self.check_before_sending(psbt_id):
                     await self.outside.sleep(soon.next())
                     continue
-                if self._work(psbt_id) is not work or await self._delivered(psbt_id, work):
+                if todo(self.journal.record(psbt_id)) is not work or await self._delivered(psbt_id, work):
                     return
                 late = True
                 if not self._is_kept(psbt_id):

@@ -35,13 +35,11 @@ from signerd.core.audit import Note
 from signerd.core.events import REGISTRATION, JudgeAgain
 from signerd.core.following import ENDED
 from signerd.core.keys import VaultAccounts
-from signerd.core.review import ProposalReview
 from signerd.core.states import State
 from signerd.core.values import OwnKey, Record
 from signerd.daemon.devices import Devices, name_of, teller, to_confirm
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.proposal_views import (
-    Names,
     for_an_app,
     imported_proposal_line,
     proposal_line,
@@ -120,7 +118,8 @@ class Daemon:
         self.unlocking, self.prompts = Unlocking(self.bridge_devices, feed, outside), Prompts(outside.clock)
         self.apps = PairedApps(journal, feed, outside)
         self.journal.stored = self._stored
-        self._task: asyncio.Task[None] | None = None
+        # Of ``run``: it ends early only with an error that must stop the daemon.
+        self.task: asyncio.Task[None]
         # When the platform was last asked for the vaults, by the clock.
         self.looked: float | None = None
         # Verifying a long chain takes seconds, and apps may ask repeatedly.
@@ -162,16 +161,10 @@ class Daemon:
         finally:
             stopped.set()
 
-    @property
-    def task(self) -> asyncio.Task[None]:
-        """The task of ``run``: it ends early only with an error that must stop the daemon."""
-        assert self._task is not None
-        return self._task
-
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
         """Run the tasks during the body. Raises the error that ended them, not an exception group."""
-        self._task = task = asyncio.create_task(self.run())
+        self.task = task = asyncio.create_task(self.run())
         try:
             yield self
         finally:
@@ -184,7 +177,7 @@ class Daemon:
 
     async def status(self) -> Status:
         entries, head = self.journal.head()
-        heard, keys = self.follower.state, self.journal.own_keys()
+        keys = self.journal.own_keys()
         present: tuple[Device, ...] = ()
         unlisted: tuple[str, ...] = ()
         try:
@@ -193,15 +186,9 @@ class Daemon:
             unlisted = (said(error),)
         pinned, now = bool(self.journal.pins()), self.journal.now()
         made = last_backup(self.state)
+        vaults = await in_turn(lambda seen: seen, seen_vaults(self.journal))
         notes = (
-            *notes_of(
-                self.config,
-                self.account,
-                self.follower,
-                self.journal,
-                self.troubles,
-                await in_turn(lambda seen: seen, seen_vaults(self.journal)),
-            ),
+            *notes_of(self.config, self.account, self.follower, vaults),
             *reminders(self.state, self.config.backup, now, pinned=pinned),
         )
         return Status(
@@ -211,7 +198,7 @@ class Daemon:
             platform_url=self.config.platform.url,
             email=self.account.email,
             signed_in=self.account.signed_in.is_set(),
-            platform_reachable=heard.reachable,
+            platform_reachable=self.follower.reachable,
             secrets=self.account.mode,
             fingerprint=str(keys[-1].key.origin.fingerprint) if keys else None,
             devices_ready=sum(device.state in {DeviceState.READY, DeviceState.BUSY} for device in present),
@@ -292,7 +279,7 @@ class Daemon:
         ours, device = {own.key.fingerprint for own in self.journal.own_keys()}, None
         with contextlib.suppress(DeviceError):
             device = next((one for one in await self.bridge_devices.all() if one.fingerprint in ours), None)
-        shown = proposal_view(record, review, self.journal.network, self._names(review, by), device)
+        shown = proposal_view(record, review, self.imported.names(review, by), device)
         return shown if by.app_id is None else for_an_app(shown, review, partial(self.imported.hides, by))
 
     def title(self, psbt_id: str) -> str | None:
@@ -305,16 +292,10 @@ class Daemon:
 
     def line(self, record: Record, by: LoopbackCaller = TERMINAL) -> ProposalLine:
         """As ``by`` may see it: without the address book, for an app."""
-        snapshot, network = record.snapshot, self.journal.network
-        if snapshot.imported is not None:
-            return imported_proposal_line(record, self.journal.pin_of(snapshot), network)
+        if record.snapshot.imported is not None:
+            return imported_proposal_line(record, self.journal.pin_of(record.snapshot), self.journal.network)
         review = self.imported.reviews.of(record)
-        return proposal_line(record, review, network, self._names(review, by))
-
-    def _names(self, review: ProposalReview, by: LoopbackCaller) -> Names:
-        if by.app_id is not None:
-            return Names()
-        return Names(self.config.labels, self.journal.pinned_places(review))
+        return proposal_line(record, review, self.imported.names(review, by))
 
     # --- deciding -------------------------------------------------------------------------------------------
 
@@ -351,22 +332,20 @@ class Daemon:
 
     async def sign_in(self, email: str, password: str) -> SignedIn:
         """Raises as ``Account.login``."""
-        done = await self.account.login(email, password)
-        if done:
-            self._signed_in_as(email)
-        return SignedIn(email=email, code_needed=not done, secrets=self.account.mode)
+        if await self.account.login(email, password):
+            return self._signed_in_as(email)
+        return SignedIn(email=email, code_needed=True, secrets=self.account.mode)
 
     async def confirm_sign_in(self, code: str) -> SignedIn:
         """Raises as ``Account.confirm``."""
         await self.account.confirm(code)
-        email = self.account.email or ""
-        self._signed_in_as(email)
-        return SignedIn(email=email, code_needed=False, secrets=self.account.mode)
+        return self._signed_in_as(self.account.email or "")
 
-    def _signed_in_as(self, email: str) -> None:
+    def _signed_in_as(self, email: str) -> SignedIn:
         self.journal.note(Note("signed-in", email))
         self.feed.add(ACCOUNT, "info", f"Signed in as {email}.")
         self.keys.due.set()
+        return SignedIn(email=email, code_needed=False, secrets=self.account.mode)
 
     async def sign_out(self) -> None:
         await self.account.logout()
@@ -418,7 +397,7 @@ class Daemon:
         effects = self.journal.add_own_keys(own, key.id, Note("registered", key.id, facts))
         self.runner.announce((*effects, JudgeAgain()))
         self.keys.due.set()
-        self.runner.look()
+        self.runner.look.set()
         network = str(self.journal.network)
         return Registered(key_id=key.id, network=network, fingerprint=fingerprint, label=label)
 

@@ -12,19 +12,19 @@ from firmware_bridge import Device
 from firmware_bridge.makers import MAKERS
 from multisig import MAX_INDEX, MultisigError, Network, Policy, Profile, Vault, wallet_policy
 from multisig.vault_files import caravan_file
+from signerd.account.vaults import pin as record_pin
 from signerd.account.vaults import (
-    RECORD,
     pinnable,
     require_code,
     seen_vault,
     seen_vaults,
 )
-from signerd.account.vaults import pin as record_pin
 from signerd.account.vaults import unpin as forget_pin
 from signerd.callers import LoopbackCaller
 from signerd.core.addresses import on_screen
 from signerd.core.audit import Note
 from signerd.core.events import JudgeAgain
+from signerd.core.states import RECORD
 from signerd.core.text import as_compared, place_words
 from signerd.core.values import Pin
 from signerd.daemon.devices import FIRST, AddressToShow, differs_by_eye, teller, written_on
@@ -248,10 +248,10 @@ async def vaults(daemon: Daemon, *, sparing: bool = False) -> tuple[VaultView, .
     """
     follower, network = daemon.follower, daemon.journal.network
     lately = daemon.looked is not None and daemon.outside.clock() - daemon.looked < LATELY_SECONDS
-    if follower.state.reachable and not (sparing and lately):
+    if follower.reachable and not (sparing and lately):
         daemon.looked = daemon.outside.clock()
         with contextlib.suppress(PlatformError, SignedOut):
-            for workspace in follower.state.workspaces:
+            for workspace in follower.workspaces:
                 await follower.read_vaults(workspace)
     return tuple(await in_turn(lambda seen: vault_view(seen, network), seen_vaults(daemon.journal)))
 
@@ -295,8 +295,8 @@ async def pin(
     record_pin(daemon.journal, wanted, source, at_device, by_eye=airgapped is not None)
     seen = seen_vault(daemon.journal, vault_id)
     try:
-        if daemon.account.signed_in.is_set() and daemon.follower.state.reachable:
-            for workspace in daemon.follower.state.workspaces:
+        if daemon.account.signed_in.is_set() and daemon.follower.reachable:
+            for workspace in daemon.follower.workspaces:
                 if workspace.id == seen.workspace_id:
                     with contextlib.suppress(PlatformError, SignedOut):
                         await daemon.follower.others.read(workspace)

@@ -26,7 +26,7 @@ from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault
 from signerd.core.addresses import address_on_screen, on_screen
 from signerd.core.audit import GENESIS, Entry, first_fault
-from signerd.core.titles import NO_PINNED, Pinned
+from signerd.core.titles import Pinned
 from signerd.core.values import OwnKey
 from signerd.daemon.devices import name_of, screen_of
 from signerd.journal.rows import audit_entries
@@ -222,11 +222,13 @@ MAX_OUTPUTS_ON_SCREENS = 250
 
 
 def device_screens(
-    device: Device, inspection: Inspection, pinned: Pinned = NO_PINNED
+    device: Device | None, inspection: Inspection | None, pinned: Pinned
 ) -> tuple[tuple[ScreenView, ...], int]:
-    """Empty where the screens of the device's maker, or the fee, are not known. Also how many outputs the
+    """Empty where the device, the screens of its maker, or the fee, are not known. Also how many outputs the
     device shows beyond the `MAX_OUTPUTS_ON_SCREENS` that are written out.
     """
+    if device is None or inspection is None:
+        return (), 0
     if inspection.proof is not None:
         network, proof = inspection.network, inspection.proof
         shown = ShownProof(proof.message, address_on_screen(proof.address, network), int(proof.total))

@@ -43,17 +43,18 @@ class DemoDevice:
 
     def watch(self, lines: AsyncIterator[str]) -> None:
         """Follow what the device says, for as long as it runs."""
-        self._watching = asyncio.create_task(self._watch(lines))
+
+        async def follow() -> None:
+            async for line in lines:
+                self._heard(json.loads(line))
+
+        self._watching = asyncio.create_task(follow())
 
     async def stop(self) -> None:
         for task in (self._watching, self._asking):
             if task is not None:
                 task.cancel()
         await self.program.stop()
-
-    async def _watch(self, lines: AsyncIterator[str]) -> None:
-        async for line in lines:
-            self._heard(json.loads(line))
 
     def _heard(self, event: dict[str, Any]) -> None:
         screen = DeviceScreen.after(event)
@@ -79,20 +80,14 @@ class DemoDevice:
 
 
 async def start_device(
-    programs: Programs,
-    family: str,
-    title: str,
-    listen: str,
-    seed_file: Path,
-    desk: SimulatorDesk,
-    finger: ButtonPress,
+    programs: Programs, family: str, title: str, place: Path, desk: SimulatorDesk, finger: ButtonPress
 ) -> DemoDevice:
-    """Start a virtual device. ``finger`` answers its prompts, and so can a person on the page of ``desk``, to
-    which the caller adds its stand.
+    """Start a virtual device. Its files are ``place`` with their endings. ``finger`` answers its prompts, and
+    so can a person on the page of ``desk``, to which the caller adds its stand.
     """
-    args = ["device", "virtual", family, "--listen", listen, "--network", str(NETWORK)]
-    args += ["--seed-file", str(seed_file), "--json"]
-    program = await programs.start(title, "signerd", args)
+    listen = f"{place}.sock" if family == "coldcard" else "127.0.0.1:0"
+    args = ["device", "virtual", family, "--listen", listen, "--network", str(NETWORK), "--json"]
+    program = await programs.start(title, "signerd", [*args, "--seed-file", f"{place}.seed"])
     lines = program.lines()
     try:
         ready = json.loads(await asyncio.wait_for(anext(lines), START_SECONDS))

@@ -209,10 +209,8 @@ async def _desks(demo: Demo) -> None:
 
 async def _device(demo: Demo, name: str, maker: str) -> DemoDevice:
     title = f"{maker.capitalize()} of the {name} signer"
-    listen = str(demo.root / f"{name}.sock") if maker == "coldcard" else "127.0.0.1:0"
-    seed = demo.root / f"{name}.seed"
     finger = _script(demo) if demo.auto else a_person_at(demo.terminal)
-    device = await start_device(demo.programs, maker, title, listen, seed, demo.desk, finger)
+    device = await start_device(demo.programs, maker, title, demo.root / name, demo.desk, finger)
     demo.tell(f"    {title} is switched on")
     return device
 

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from custody.client import AsyncClient, ClientError
+from custody.common.exits import Exit
 from custody.schemas.proposals import CreatePsbtRequest, Proposal, ProposalStatus
 from custody.schemas.vaults import CreateWalletRequest, Vault
 from multisig import encode_address, format_btc, p2wpkh, sats
@@ -34,8 +35,6 @@ PAID_SATS = 12_345_678
 # The generator point's public key: no wallet's coins, the same address in every run.
 PAYEE_KEY = bytes.fromhex("0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798")
 ON_ITS_WAY = {ProposalStatus.PENDING, ProposalStatus.SIGNED, ProposalStatus.BROADCASTING}
-EXIT_FAILED = 1
-EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 # The programs run in sessions of their own: a signal to the demo does not reach them.
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -55,12 +54,12 @@ def main(*, auto: bool, tokens: bool = False) -> int:
         click.echo(f"\nStopped. What was written is in {root}; delete it when you have looked.", err=True)
         if isinstance(end, asyncio.CancelledError):
             return EXIT_TERMINATED
-        return 0 if demo.finished else EXIT_INTERRUPTED
+        return Exit.OK if demo.finished else Exit.INTERRUPTED
     except (DemoFailed, NotSigned, ClientError, SignerdError) as error:
         # The reason comes last: it is what a person must see on a small screen.
         click.echo(f"\nWhat each program said is in {logs}; delete {root} when you have read it.", err=True)
         click.echo(f"The demo has stopped: {error}", err=True)
-        return EXIT_FAILED
+        return Exit.FAILED
     if auto:
         shutil.rmtree(root)
         click.echo(txid)

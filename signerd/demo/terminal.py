@@ -19,7 +19,7 @@ from typing import Final
 
 import click
 
-from signerd.feed import alongside
+from signerd.runtime import alongside
 
 # Show a progress line after this long without output.
 QUIET_SECONDS: Final = 2.0

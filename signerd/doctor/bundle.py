@@ -66,16 +66,9 @@ def _system() -> dict[str, str]:
         release = system.freedesktop_os_release()
     except (OSError, ValueError):
         release = {}
-    release_words = {
-        "id": _release_word(release.get("ID")),
-        "version": _release_word(release.get("VERSION_ID")),
-    }
-    return {"kind": system.system(), "machine": system.machine(), **release_words}
-
-
-def _release_word(text: str | None) -> str:
-    """The text where os-release(5) allows it for these two fields, else empty: it could name anything."""
-    return text if text and _RELEASE_WORD.fullmatch(text) else ""
+    # As os-release(5) allows it for these two fields, else nothing: it could name anything.
+    name, number = (_only(_RELEASE_WORD, release.get(field, ""), "") for field in ("ID", "VERSION_ID"))
+    return {"kind": system.system(), "machine": system.machine(), "id": name, "version": number}
 
 
 def _version(name: str) -> str | None:
@@ -143,8 +136,8 @@ def _known(ours: type[StrEnum], text: str) -> str:
     return text if text in list(ours) else LEFT_OUT
 
 
-def _only(wanted: re.Pattern[str], text: str) -> str:
-    return text if wanted.fullmatch(text) else LEFT_OUT
+def _only(wanted: re.Pattern[str], text: str, otherwise: str = LEFT_OUT) -> str:
+    return text if wanted.fullmatch(text) else otherwise
 
 
 def _journal(installation: Installation) -> dict[str, Any] | None:

@@ -1,7 +1,6 @@
 """The platform, the clock and the session; the state folder, its journal, its disk and its backup."""
 
 import shutil
-from contextlib import closing
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -14,7 +13,7 @@ from signerd.backup.schedule import last_backup, reminders
 from signerd.daemon.views import report_of_file
 from signerd.doctor.finding import DoctorFinding, Installation, note, of_error, trouble, unknown, well
 from signerd.errors import KeyringTimedOut, SecretsError, SignerdError
-from signerd.journal.storage import JOURNAL, LOCK, make_private, open_to_read
+from signerd.journal.storage import JOURNAL, LOCK, make_private, read_from
 
 # RFC 6238, section 5.2: an authenticator's step is 30 seconds.
 MOST_SECONDS_OFF = 30.0
@@ -36,22 +35,14 @@ def reach(installation: Installation) -> DoctorFinding:
     outcome = _ask(installation)
     if isinstance(outcome, HttpReply):
         return well(f"{url} answers.")
-    error = str(outcome.cause)
-    return trouble(f"{url} cannot be reached: {error}.", _why(error), _advice(installation, error))
-
-
-def _why(error: str) -> str:
+    error, why = str(outcome.cause), "Proposals come from there. Approved ones wait and are not lost."
+    do = "Check the network and [platform] url."
     if "CERTIFICATE" in error.upper():
-        return "What answers cannot prove that it is the platform; nothing is sent to it."
-    return "Proposals come from there. Approved ones wait and are not lost."
-
-
-def _advice(installation: Installation, error: str) -> str:
-    if "CERTIFICATE" in error.upper():
-        return "Set the clock; for a private authority set [platform] ca_file. Never skip the verification."
-    if any(installation.environment.get(name) for name in PROXIES):
-        return "A proxy is set in the environment; signerd does not use one. Allow it a direct connection."
-    return "Check the network and [platform] url."
+        why = "What answers cannot prove that it is the platform; nothing is sent to it."
+        do = "Set the clock; for a private authority set [platform] ca_file. Never skip the verification."
+    elif any(installation.environment.get(name) for name in PROXIES):
+        do = "A proxy is set in the environment; signerd does not use one. Allow it a direct connection."
+    return trouble(f"{url} cannot be reached: {error}.", why, do)
 
 
 def clock(installation: Installation) -> DoctorFinding:
@@ -166,10 +157,8 @@ def journal(installation: Installation) -> DoctorFinding:
 
 
 def backup(installation: Installation) -> DoctorFinding:
-    pinned = False
-    if (installation.state / JOURNAL).exists():
-        with closing(open_to_read(installation.state)) as journal:
-            pinned = bool(journal.execute("SELECT count(*) FROM pins").fetchone()[0])
+    query = "SELECT count(*) FROM pins"
+    pinned = read_from(installation.state, lambda one: bool(one.execute(query).fetchone()[0]), nothing=False)
     now = datetime.fromtimestamp(installation.now(), UTC)
     due = tuple(reminders(installation.state, installation.config.backup, now, pinned=pinned))
     if due:

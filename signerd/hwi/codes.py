@@ -4,6 +4,7 @@ does and signerd refuses: commands, and passphrases that are not typed at signer
 
 from argparse import Namespace
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from custody.common.text import said
@@ -20,6 +21,9 @@ class HwiError(Exception):
     def __init__(self, sentence: str, code: HwiCode = HwiCode.BAD_ARGUMENT) -> None:
         super().__init__(sentence)
         self.code = code
+
+
+unavailable = partial(HwiError, code=HwiCode.UNAVAILABLE_ACTION)
 
 
 def device_code(sentence: str) -> HwiCode:
@@ -79,7 +83,7 @@ NO_PASSWORDS: Final = (
 
 def not_done(family: str, what: str) -> HwiError:
     """In HWI's words. ``what``: "need a PIN sent from the host"."""
-    return HwiError(f"{FAMILIES[family][0]} not {what}", HwiCode.UNAVAILABLE_ACTION)
+    return unavailable(f"{FAMILIES[family][0]} not {what}")
 
 
 def refuse(args: Namespace, device: "shapes.DeviceView | None") -> NoReturn:
@@ -92,4 +96,4 @@ def refuse(args: Namespace, device: "shapes.DeviceView | None") -> NoReturn:
     if device is not None and args.command in FAMILIES[device.family][1]:
         raise not_done(device.family, f"support {what}")
     instead = _BY_ITS_OWNER if args.command in _OF_SEEDS else ""
-    raise HwiError(f"signerd does not support {what}: {why}.{instead}", HwiCode.UNAVAILABLE_ACTION)
+    raise unavailable(f"signerd does not support {what}: {why}.{instead}")

@@ -25,8 +25,8 @@ from multisig.keys import HARDENED
 from multisig.vault import CHANGE, RECEIVE, account_of, multisig_account_path
 from signerd import shapes
 from signerd.client import DaemonClient
-from signerd.errors import DaemonFailed, HwiCode
-from signerd.hwi.codes import HwiError
+from signerd.errors import DaemonFailed
+from signerd.hwi.codes import HwiError, unavailable
 from signerd.hwi.listing import Chosen, key_of, present
 
 VAULT, PROFILE = "vault", "profile"
@@ -94,7 +94,7 @@ def _chain_of(pattern: str, network: Network) -> tuple[int, int]:
     path = DerivationPath.parse(pattern.removesuffix("/*"))
     purpose, account, below = _standard(path, network)
     if purpose != PROFILE or len(below) != 1 or below.indexes[0] not in {RECEIVE, CHANGE}:
-        raise HwiError(f"{path} is no chain of a BIP-84 account", HwiCode.UNAVAILABLE_ACTION)
+        raise unavailable(f"{path} is no chain of a BIP-84 account")
     return account, below.indexes[0]
 
 
@@ -112,10 +112,7 @@ def _vault(daemon: DaemonClient, network: Network, named: str) -> Vault:
 def require_native(address_type: str) -> None:
     """Raises HwiError."""
     if address_type != "wit":
-        raise HwiError(
-            f"signerd has native segwit accounts only, and --addr-type says {address_type}",
-            HwiCode.UNAVAILABLE_ACTION,
-        )
+        raise unavailable(f"signerd has native segwit accounts only, and --addr-type says {address_type}")
 
 
 def _standard(path: DerivationPath, network: Network) -> tuple[str, int, DerivationPath]:
@@ -126,10 +123,9 @@ def _standard(path: DerivationPath, network: Network) -> tuple[str, int, Derivat
         below = DerivationPath(path.indexes[len(top) :])
         if path.starts_with(top) and not any(index >= HARDENED for index in below):
             return purpose, account, below
-    raise HwiError(
+    raise unavailable(
         f"signerd gives the keys at {multisig_account_path(network)} and {profile_account_path(network)}, "
-        f"of other accounts, and those below them; {path} is not among these",
-        HwiCode.UNAVAILABLE_ACTION,
+        f"of other accounts, and those below them; {path} is not among these"
     )
 
 
@@ -182,10 +178,7 @@ def _of_path(
     profile = _profile(chosen, 0)
     account = profile.key.origin.path
     if len(path) != len(account) + 2 or not path.starts_with(account):
-        raise HwiError(
-            f"signerd shows addresses of the registered account {account}; {path} is not in it",
-            HwiCode.UNAVAILABLE_ACTION,
-        )
+        raise unavailable(f"signerd shows addresses of the registered account {account}; {path} is not in it")
     chain, index = path.indexes[-2:]
     if given not in {None, *profile.derivations(chain, index)}:
         raise HwiError("Key in descriptor does not match device")
@@ -206,10 +199,9 @@ def _of_descriptor(daemon: DaemonClient, chosen: Chosen, text: str) -> dict[str,
     if (quorum := _QUORUM.fullmatch(body)) is not None:
         keys = [_key(expression, network) for expression in quorum[3].split(",")]
         return _quorum(daemon, network, int(quorum[2]), keys, is_sorted=quorum[1] == "sortedmulti")
-    raise HwiError(
+    raise unavailable(
         "signerd shows addresses of the form wpkh([…]…) and wsh(sortedmulti(…)), at one chain and index, "
-        "without *",
-        HwiCode.UNAVAILABLE_ACTION,
+        "without *"
     )
 
 
@@ -241,7 +233,7 @@ def _quorum(
     for vault in daemon.vaults():
         if vault.pinned and _whole(vault, network).address(chain, index) == expected:
             return confirmed(daemon.show_vault_address(vault.vault_id, chain=chain, index=index), expected)
-    raise HwiError(NOT_PINNED, HwiCode.UNAVAILABLE_ACTION)
+    raise unavailable(NOT_PINNED)
 
 
 def _whole(vault: "shapes.VaultView", network: Network) -> Vault:
@@ -253,10 +245,9 @@ def _profile(chosen: Chosen, account: int) -> Profile:
     """Raises HwiError."""
     key = key_of(chosen.accounts, PROFILE, account)
     if key is None:
-        raise HwiError(
+        raise unavailable(
             f"account {account} is not registered, so signerd would not sign for what it receives; "
-            "getxpub gives its key",
-            HwiCode.UNAVAILABLE_ACTION,
+            "getxpub gives its key"
         )
     origin = f"{chosen.fingerprint}{key.path.removeprefix('m')}"
     return Profile(Network(chosen.accounts.network), OriginKey.parse(f"[{origin}]{key.xpub}"))

@@ -15,7 +15,7 @@ from multisig.vault import RECEIVE
 from multisig.wire import Reader, WireError, compact_size, with_length
 from signerd.client import DaemonClient
 from signerd.errors import HwiCode
-from signerd.hwi.codes import FAMILIES, HwiError, not_done
+from signerd.hwi.codes import FAMILIES, HwiError, not_done, unavailable
 from signerd.hwi.keys import NOT_PINNED, confirmed
 from signerd.hwi.listing import Chosen, present
 
@@ -90,4 +90,4 @@ def pinned(daemon: DaemonClient, chosen: Chosen, descriptor: str) -> tuple[str, 
     for vault in daemon.vaults():
         if vault.pinned and vault.verification_code == wanted.verification_code:
             return vault.vault_id, wanted
-    raise HwiError(NOT_PINNED, HwiCode.UNAVAILABLE_ACTION)
+    raise unavailable(NOT_PINNED)

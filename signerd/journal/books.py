@@ -7,12 +7,12 @@ this machine never followed (S27).
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from custody.schemas.proposals import ProposalStatus
 from multisig import RECEIVE, Fingerprint, Network, OutPoint, Transaction, encode_address, ends_of, resembled
-from multisig.tokens import Bytecode, parse_bytecode
+from multisig.tokens import parse_bytecode
 from signerd.core.places import NEW_POLICY, Places, joined
 from signerd.core.rules.values import Spent
 from signerd.core.text import canonical
@@ -142,10 +142,8 @@ def spent_since(connection: sqlite3.Connection, begin: str) -> tuple[Spent, ...]
     )
 
 
-@lru_cache(maxsize=32)
-def parsed_bytecode(blob: bytes) -> Bytecode:
-    """Cached: a list of a thousand addresses takes milliseconds to parse, at every view of a proposal."""
-    return parse_bytecode(blob)
+# A list of a thousand addresses takes milliseconds to parse, at every view of a proposal.
+parsed_bytecode = lru_cache(maxsize=32)(parse_bytecode)
 
 
 # A rent of eight years. The first are compared; a person is shown three.
@@ -209,7 +207,5 @@ def _unfollowed(row: sqlite3.Row) -> Unfollowed:
     return Unfollowed(row["psbt_id"], status, row["collected"], row["required"], tx)
 
 
-@lru_cache(maxsize=MOST_COMPARED)
-def _transaction(raw: bytes) -> Transaction:
-    """Cached: a hundred of a hundred kilobytes may stand beside every proposal."""
-    return Transaction.parse(raw, witness=False)
+# A hundred of a hundred kilobytes may stand beside every proposal.
+_transaction = lru_cache(maxsize=MOST_COMPARED)(partial(Transaction.parse, witness=False))

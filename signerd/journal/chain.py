@@ -15,7 +15,7 @@ from typing import Self
 from custody.schemas.common import format_time
 from multisig import Network
 from signerd.core.audit import Entry, Note, link
-from signerd.core.rules.values import NO_RULES, Rules
+from signerd.core.rules.values import NO_RULES
 from signerd.core.values import Record, SigningLimits
 from signerd.errors import JournalUnwritable
 from signerd.journal import rows
@@ -67,30 +67,19 @@ class ChainedJournal:
     """An open journal. Use as a context manager; the folder must be held."""
 
     def __init__(
-        self,
-        folder: Path,
-        *,
-        network: Network,
-        limits: SigningLimits,
-        rules: Rules = NO_RULES,
-        lowered: frozenset[str] = frozenset(),
-        book: Collection[str] = (),
-        now: Now = utc_now,
-        fault: FaultPoint = no_fault,
+        self, folder: Path, *, network: Network, now: Now = utc_now, fault: FaultPoint = no_fault
     ) -> None:
-        """Open it. ``limits``, ``rules``, ``lowered`` (names of checks) and ``book`` (addresses with names)
-        are what proposals are judged by.
+        """Open it.
 
         Raises:
             JournalCorrupted, JournalTooNew, JournalUnwritable: the daemon must not start.
         """
-        self.network = network
-        self.limits = limits
-        self.rules = rules
-        self.lowered = lowered
-        self.book = book
-        self._now = now
-        self._fault = fault
+        self.network, self._now, self._fault = network, now, fault
+        # What proposals are judged by, of the files of the person's (``Config.configure``): limits and rules,
+        # names of checks, addresses with names.
+        self.limits, self.rules = SigningLimits(), NO_RULES
+        self.lowered: frozenset[str] = frozenset()
+        self.book: Collection[str] = ()
         # Called for each stored record, with its earlier version, after the commit.
         self.stored: Callable[[Record | None, Record], None] = lambda _before, _after: None
         self._moves: list[tuple[Record | None, Record]] = []

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from signerd.core.audit import Note
+from signerd.core.claims import code_of
 from signerd.core.keys import OF_LOST, Revocation, RevocationReason
 from signerd.core.values import FormerKey, OwnKey, Pin, VaultClaim
 from signerd.journal import rows
@@ -111,7 +112,7 @@ class KeysAndVaults(ChainedJournal):
         return None if row is None else rows.read_pin(row, self.network)
 
     def _pin_shown(self, claim: VaultClaim | None) -> Pin | None:
-        code = None if claim is None else rows.code_of(claim.descriptor, self.network)
+        code = None if claim is None else code_of(claim.descriptor, self.network)
         pin = None if code is None else self._pin_where("code", code)
         # A pin is made for one workspace and does not count in another.
         return pin if pin and claim and pin.workspace_id == claim.workspace_id else None

@@ -14,7 +14,7 @@ from custody.schemas.common import format_time
 from multisig import RECEIVE, Vault
 from multisig.tokens import Bytecode, Deploy, Payload
 from signerd.core.addresses import PinnedPlace, called_here, receive_scripts
-from signerd.core.claims import fault_of_pinned
+from signerd.core.claims import code_of, fault_of_pinned
 from signerd.core.engine import decide
 from signerd.core.events import (
     AnswerImported,
@@ -344,7 +344,7 @@ class Proposals(KeysAndVaults):
         if pin is not None:
             return pin.vault.verification_code
         kept, claim = rows.read_quorum(self._db, snapshot.psbt_id), self.claim(snapshot.vault_id)
-        return rows.code_of(claim.descriptor, self.network) if kept is None and claim is not None else kept
+        return code_of(claim.descriptor, self.network) if kept is None and claim is not None else kept
 
     def next_receive_index(self, vault: Vault) -> int:
         """The receive address after the last one that a transaction signed here used."""

@@ -13,8 +13,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from custody.schemas.vaults import MAX_SIGNERS
-from multisig import MultisigError, Network, OriginKey, OutPoint, Vault
+from multisig import Network, OriginKey, OutPoint
 from signerd.core.audit import GENESIS, Entry, Note
+from signerd.core.claims import vault_of
 from signerd.core.following import is_settled
 from signerd.core.states import DECIDED_YES, State
 from signerd.core.text import canonical
@@ -72,37 +73,32 @@ def write_record(connection: sqlite3.Connection, record: Record, quorum: str | N
     """
     snapshot, approval, decline = record.snapshot, record.approval, record.decline
     approved = approval and {"acknowledged": sorted(approval.acknowledged), "digest": approval.digest}
+    columns = {
+        "psbt_id": record.psbt_id,
+        "workspace_id": snapshot.workspace_id,
+        "vault_id": snapshot.vault_id,
+        "imported_by": None if snapshot.imported is None else snapshot.imported.app_id or "",
+        "collected": max(0, min(snapshot.collected, MAX_SIGNERS)),
+        "judged": None,
+        "state": record.state.value,
+        "identity": record.identity,
+        "snapshot": _snapshot_text(snapshot),
+        "psbt": snapshot.psbt,
+        "approval": approved and canonical(approved).decode(),
+        "decline": decline and canonical(asdict(decline)).decode(),
+        "reason": record.reason,
+        "alarm": record.alarm,
+        "settled": int(is_settled(record)),
+        "quorum": quorum,
+        "exported": record.exported,
+        "let_go": int(record.let_go),
+    }
+    # The first four stay as they are, and the fifth only grows.
+    changed = ", ".join(f"{name}=excluded.{name}" for name in (*columns,)[5:])
     connection.execute(
-        """
-        INSERT INTO proposals (psbt_id, workspace_id, vault_id, state, identity, snapshot, psbt, approval,
-          decline, reason, alarm, settled, imported_by, quorum, collected, exported, let_go)
-        VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
-        ON CONFLICT (psbt_id) DO UPDATE SET
-          quorum=excluded.quorum, collected=max(collected, excluded.collected), state=excluded.state,
-          identity=excluded.identity, snapshot=excluded.snapshot, psbt=excluded.psbt,
-          approval=excluded.approval, decline=excluded.decline, reason=excluded.reason,
-          alarm=excluded.alarm, settled=excluded.settled, exported=excluded.exported, let_go=excluded.let_go,
-          judged=NULL
-        """,
-        (
-            record.psbt_id,
-            snapshot.workspace_id,
-            snapshot.vault_id,
-            record.state.value,
-            record.identity,
-            _snapshot_text(snapshot),
-            snapshot.psbt,
-            approved and canonical(approved).decode(),
-            decline and canonical(asdict(decline)).decode(),
-            record.reason,
-            record.alarm,
-            int(is_settled(record)),
-            None if snapshot.imported is None else snapshot.imported.app_id or "",
-            quorum,
-            max(0, min(snapshot.collected, MAX_SIGNERS)),
-            record.exported,
-            int(record.let_go),
-        ),
+        f"INSERT INTO proposals ({', '.join(columns)}) VALUES (:{', :'.join(columns)}) "  # noqa: S608 - names of ours
+        f"ON CONFLICT (psbt_id) DO UPDATE SET collected=max(collected, excluded.collected), {changed}",
+        columns,
     )
 
 
@@ -271,26 +267,7 @@ def read_pin(row: sqlite3.Row, network: Network) -> Pin:
     )
 
 
-@lru_cache(maxsize=256)
-def read_origin_key(text: str, network: Network) -> OriginKey:
-    return OriginKey.parse(text, network)
-
-
-def code_of(descriptor: str, network: Network) -> str | None:
-    """The verification code of a descriptor; None where it cannot be parsed."""
-    try:
-        return vault_of(descriptor, network).verification_code
-    except MultisigError:
-        return None
-
-
-# More than the platform may show (``quota.MOST``): a list of all is read again and again in one order.
-@lru_cache(maxsize=2_560)
-def vault_of(descriptor: str, network: Network) -> Vault:
-    """Cached, because a vault keeps the branch nodes from which every derivation starts. Raises leaves of
-    MultisigError.
-    """
-    return Vault.from_descriptor(descriptor, network)
+read_origin_key = lru_cache(maxsize=256)(OriginKey.parse)
 
 
 def read_pinned_codes(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:

@@ -12,7 +12,7 @@ start.
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from importlib.resources import files
@@ -30,6 +30,7 @@ from signerd.errors import (
     JournalTooNew,
     JournalUnwritable,
     UnsafeFolder,
+    system_errors,
 )
 from signerd.journal import rows
 from signerd.journal.rows import RECORD_COLUMNS, audit_entries, audit_head, read_record
@@ -116,11 +117,6 @@ def read_pins(folder: Path, network: Network) -> tuple[Pin, ...]:
     """The vaults that are pinned now; none where there is no journal yet. Raises JournalUnwritable."""
     query = "SELECT * FROM pins ORDER BY name"
     return read_from(folder, lambda one: tuple(rows.read_pin(r, network) for r in one.execute(query)), ())
-
-
-def read_pinned_codes(folder: Path) -> Mapping[str, frozenset[str]]:
-    """As ``rows.read_pinned_codes``; nothing where there is no journal yet. Raises JournalUnwritable."""
-    return read_from(folder, rows.read_pinned_codes, {})
 
 
 def read_from(folder: Path, read: Callable[[sqlite3.Connection], T], nothing: T) -> T:
@@ -310,10 +306,8 @@ def held(path: Path) -> Iterator[None]:
         JournalUnwritable: it cannot be created.
     """
     make_private(path)
-    try:
+    with system_errors(UnsafeFolder, f"{path / LOCK} cannot be opened"):
         lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | NO_LINK, PRIVATE_FILE)
-    except OSError as error:
-        raise UnsafeFolder(f"{path / LOCK} cannot be opened: {error.strerror}") from error
     try:
         try:
             take(lock)
@@ -330,9 +324,7 @@ def make_private(path: Path) -> None:
     Raises:
         UnsafeFolder, JournalUnwritable: as ``held``.
     """
-    try:
+    with system_errors(JournalUnwritable, f"{path} cannot be created"):
         fault = folder_fault(path)
-    except OSError as error:
-        raise JournalUnwritable(f"{path} cannot be created: {error.strerror}") from error
     if fault is not None:
         raise UnsafeFolder(fault)

@@ -67,12 +67,10 @@ class Context:
         given = last_event_id if last_event_id is not None else after
         position = daemon.feed.last if given is None else given
         gone = None if app_id is None else partial(daemon.apps.gone, app_id)
-        lines = self.streams.follow(daemon.feed, position, subject, gone, self._hidden)
+        # An app hears nothing of the PSBTs that others imported.
+        hides = partial(daemon.imported.hides, self.caller)
+        lines = self.streams.follow(daemon.feed, position, subject, gone, hides)
         return EventStreamResponse(lines, self.streams.admit(app_id))
-
-    def _hidden(self, subject: str) -> bool:
-        """An app hears nothing of the PSBTs that others imported."""
-        return self.caller.app_id is not None and self.daemon.imported.hides(self.caller, subject)
 
     async def enter_page(self) -> shapes.PageEntry:
         """For the terminal only: a page left open must not issue codes to a passer-by."""

@@ -9,7 +9,7 @@ from functools import cache
 from http import HTTPStatus
 from inspect import Parameter, signature
 from types import MappingProxyType, NoneType
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from starlette.requests import Request
@@ -28,6 +28,7 @@ from signerd.shapes.proposals import PSBT_PATTERN
 JSON = "application/json"
 # Where the arguments are that are neither in the address nor a header.
 BODY = "body"
+S = TypeVar("S", bound=BaseModel)
 Method = Callable[..., Awaitable[Any]]
 Called = Callable[[Request], Awaitable[Response]]
 
@@ -85,54 +86,27 @@ class Argument:
     name: str
     alias: str
     place: str
+    required: bool
     adapter: TypeAdapter[Any]
-    default: Any = Parameter.empty
-
-    @property
-    def required(self) -> bool:
-        return self.default is Parameter.empty
-
-    def read(self, request: Request, body: bytes) -> Any:
-        """Raises InvalidRequest, which names the field and the rule, never the value: it may be a password
-        (L10).
-        """
-        try:
-            if self.place == BODY:
-                return self.adapter.validate_json(body)
-            text = self._text(request)
-            if text is None and not self.required:
-                return self.default
-            return self.adapter.validate_python(text)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            within = () if self.place == BODY else (self.alias,)
-            raise InvalidRequest(fault_sentence(first, PATTERNS, within=within)) from None
-
-    def _text(self, request: Request) -> str | None:
-        match self.place:
-            case "path":
-                return str(request.path_params[self.alias])
-            case "header":
-                return request.headers.get(self.alias)
-            case _:
-                return request.query_params.get(self.alias)
 
 
 @cache
 def arguments(call: "described[..., Any]") -> tuple[Argument, ...]:
-    """What it takes from the request, in the order of its signature; the body last, as one."""
-    given = signature(call.takes).parameters.items()
-    named = ((name, one.default, call.place(name)) for name, one in given)
-    sources = [
+    """In the order of its signature; the body last, as one."""
+    given = ((name, call.place(name), one) for name, one in signature(call.takes).parameters.items())
+    named = (
         Argument(
-            name, header(name) if place == "header" else name, place, _adapter(call.hints[name]), default
+            name,
+            header(name) if place == "header" else name,
+            place,
+            one.default is Parameter.empty,
+            _adapter(call.hints[name]),
         )
-        for name, default, place in named
+        for name, place, one in given
         if place != BODY
-    ]
-    if call.body is not None:
-        sources.append(Argument(BODY, BODY, BODY, _adapter(body_of(call))))
-    return tuple(sources)
+    )
+    body = () if call.body is None else (Argument(BODY, BODY, BODY, True, _adapter(body_of(call))),)  # noqa: FBT003
+    return (*named, *body)
 
 
 def answer_of(call: "described[..., Any]") -> TypeAdapter[Any] | None:
@@ -151,21 +125,38 @@ def bind(call: "described[..., Any]", answer: Callable[[LoopbackCaller], Method]
     """The call as Starlette has it. ``answer``: gives what answers this caller. The caller's right is checked
     before the request is read.
     """
-    taken, adapter = arguments(call), answer_of(call)
+    adapter = answer_of(call)
+    named = [name for name in signature(call.takes).parameters if call.place(name) != BODY]
+    outside = create_model(call.name, __base__=_Body, **_fields(call, named))
 
     async def called(request: Request) -> Response:
         caller: LoopbackCaller = request.scope.get(SCOPE_KEY, STRANGER)
         caller.require(call.needs)
-        body = b"" if call.body is None else await _body(request)
-        values = {one.name: one.read(request, body) for one in taken}
+        sent = {name: text for name in named if (text := _text(request, name, call.place(name))) is not None}
+        values = dict(checked(outside.model_validate, sent))
         if call.body is not None:
-            values |= dict(values.pop(BODY))
+            values |= dict(checked(body_of(call).model_validate_json, await _body(request)))
         given = await answer(caller)(**values)
         if adapter is not None:
             return Response(adapter.dump_json(given), media_type=JSON)
         return Response(status_code=HTTPStatus.NO_CONTENT) if given is None else given
 
     return called
+
+
+def _text(request: Request, name: str, place: str) -> str | None:
+    if place == "path":
+        return str(request.path_params[name])
+    return request.headers.get(header(name)) if place == "header" else request.query_params.get(name)
+
+
+def checked(validate: Callable[[Any], S], given: Any, hint: str | None = None) -> S:
+    """Raises InvalidRequest, which names field and rule, never the value: it may be a password (L10)."""
+    try:
+        return validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise InvalidRequest(fault_sentence(first, PATTERNS), hint=hint) from None
 
 
 # Starlette's answers for what no route takes.

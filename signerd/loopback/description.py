@@ -13,7 +13,7 @@ from custody._version import __version__
 from custody.common.exchange import phrase_of
 from signerd.api.described import described
 from signerd.errors import leaves
-from signerd.loopback.binding import BODY, JSON, Argument, answer_of, arguments
+from signerd.loopback.binding import BODY, JSON, answer_of, arguments
 from signerd.problems import CONTENT_TYPE
 
 _REFERENCE = "#/components/schemas/{model}"
@@ -76,7 +76,11 @@ def _operation(row: "described[..., Any]", schemas: Mapping[_Key, Any]) -> dict[
         "operationId": name,
         "summary": " ".join(row.paragraphs()[0].split()),
         "x-needs": row.needs.value,
-        "parameters": [_parameter(one, schemas[name, one.name]) for one in parameters if one.place != BODY],
+        "parameters": [
+            {"name": p.alias, "in": p.place, "required": p.required, "schema": schemas[name, p.name]}
+            for p in parameters
+            if p.place != BODY
+        ],
         "responses": {
             **_answer(row, schemas),
             **{status: {"$ref": f"#/components/responses/{status}"} for status in _problems()},
@@ -96,10 +100,6 @@ def _answer(row: "described[..., Any]", schemas: Mapping[_Key, Any]) -> dict[str
         content = {row.media_type: {"schema": {"type": "string"}}}
         return {str(HTTPStatus.OK.value): {"description": "The answer", "content": content}}
     return {str(HTTPStatus.NO_CONTENT.value): {"description": "Done"}}
-
-
-def _parameter(one: Argument, schema: Any) -> dict[str, Any]:
-    return {"name": one.alias, "in": one.place, "required": one.required, "schema": schema}
 
 
 def _json(schema: Any) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from starlette.types import Receive, Scope, Send
 
 from signerd.errors import TooManyStreams
 from signerd.feed import Feed
-from signerd.shapes import Happened
 
 # A program needs one or two; each costs a connection and a waiting task.
 MAX_STREAMS = 100
@@ -81,7 +80,7 @@ class Streams:
                 lines = news.result()
                 visible = [line for line in lines if not hides(line.subject)]
                 for line in visible:
-                    yield _event(line)
+                    yield f"id: {line.number}\nevent: happened\ndata: {line.model_dump_json()}\n\n"
                 position = lines[-1].number if lines else position
                 # Also where every line is hidden: a silent stream looks like a dead daemon.
                 if not visible:
@@ -110,7 +109,3 @@ class EventStreamResponse(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._give_back()
-
-
-def _event(line: Happened) -> str:
-    return f"id: {line.number}\nevent: happened\ndata: {line.model_dump_json()}\n\n"

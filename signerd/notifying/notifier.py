@@ -13,7 +13,8 @@ from enum import Enum, unique
 from pathlib import Path
 
 from custody.common.text import plain
-from signerd.feed import WAITS, Feed, Sleep, alongside
+from signerd.feed import WAITS, Feed, Sleep
+from signerd.runtime import alongside
 from signerd.shapes import Happened
 
 PAIRING = "pairing"
@@ -178,6 +179,6 @@ async def notify(feed: Feed, titles: Titles | None, show: Show = show, sleep: Sl
             await sleep(PAUSE_SECONDS)
 
 
-def notifying(feed: Feed, mode: str, titles: Titles) -> AbstractAsyncContextManager[None]:
+def notifying(feed: Feed, mode: str, titles: Titles) -> AbstractAsyncContextManager[object]:
     """Sends notices during the body. ``mode``: the value of ``[notifications] show``."""
     return nullcontext() if mode == "off" else alongside(notify(feed, titles if mode == "details" else None))

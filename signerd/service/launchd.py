@@ -6,7 +6,7 @@ Written from the manual; not tested on macOS.
 import plistlib
 import re
 
-from signerd.service.manager import NAME, Ended, Service, ServicePaths
+from signerd.service.manager import NAME, Service, ServicePaths
 
 # In the output of `launchctl print` for a running job.
 _RUNNING = re.compile(r"^\s*state = running$", re.MULTILINE)
@@ -40,9 +40,5 @@ def service(place: ServicePaths) -> Service:
         stop=(("launchctl", "kill", "SIGTERM", target),),
         uninstall=(gone,),
         ask=("launchctl", "print", target),
-        running=_runs,
+        running=lambda answer: answer.returncode == 0 and _RUNNING.search(answer.stdout) is not None,
     )
-
-
-def _runs(answer: Ended) -> bool:
-    return answer.returncode == 0 and _RUNNING.search(answer.stdout) is not None

@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, MutableMapping
 from dataclasses import dataclass
 from typing import Final, Self
 
-from signerd.errors import SocketUnusable
+from signerd.errors import SocketUnusable, system_errors
+from signerd.runtime import alongside
 
 _FIRST: Final = 3
 # Twice as often as required.
@@ -67,15 +68,11 @@ class Supervisor:
     async def notified(self) -> AsyncIterator[None]:
         """Notify that the daemon is ready, that its loop is alive during the body, and that it stops."""
         self.tell("READY=1")
-        alive = asyncio.create_task(self._alive()) if self.watchdog_seconds else None
         try:
-            yield
+            async with alongside(self._alive()) if self.watchdog_seconds else contextlib.nullcontext():
+                yield
         finally:
             self.tell("STOPPING=1")
-            if alive is not None:
-                alive.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await alive
 
     async def _alive(self) -> None:
         assert self.watchdog_seconds is not None, "notified() asks before"
@@ -94,7 +91,5 @@ def _handed_over(count: str | None) -> socket.socket | None:
             hint="Use the socket unit that `signerd service install` writes.",
         )
     os.set_inheritable(_FIRST, False)  # noqa: FBT003 - the standard library's signature
-    try:
+    with system_errors(SocketUnusable, "the service manager passes no valid socket"):
         return socket.socket(fileno=_FIRST)
-    except OSError as error:
-        raise SocketUnusable(f"the service manager passes no valid socket: {error.strerror}") from error

@@ -12,8 +12,8 @@ MAX_PSBT_BODY = MAX_PSBT_TEXT + 1024
 DAYS, MAX_DAYS = 90, 365
 # Long enough to find the app's button, short enough to expire once the person has left.
 LET_IN_MINUTES = 5
-# Addresses: a screenful.
-USUAL_COUNT = 10
+# Addresses: a screenful, and the last.
+USUAL_COUNT, MAX_INDEX = 10, 1_000_000
 # As many as a person looks through at once, and the platform's largest page.
 USUAL_MOVEMENTS, MOST_MOVEMENTS = 50, 200
 # The default page for a person, and the largest that a program may fetch.

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints
 
 from custody.schemas.history import CursorText
 from signerd.shapes.account import Answer, Descriptor, Id, LoopbackRequest, Shown
-from signerd.shapes.limits import CHANGE, MOST_MOVEMENTS, RECEIVE
+from signerd.shapes.limits import CHANGE, MAX_INDEX, MOST_MOVEMENTS, RECEIVE
 
 
 class AdvisoryView(Answer):
@@ -264,8 +264,6 @@ class VaultTokens(Answer):
     more: bool
 
 
-MAX_INDEX = 1_000_000
-
 # An address costs some 0.25 ms per cosigner: fifty of a vault of fifteen take a fifth of a second.
 MAX_ADDRESSES = 50
 
@@ -366,7 +364,7 @@ class VaultMovements(Answer):
     left_out: int = 0
 
 
-class AddressShown(Answer):
+class AddressShown(AddressView):
     """The device has shown this address, which is the one that this machine derives.
 
     ``on_screen``: as this device writes it; most know no form of regtest's own.
@@ -374,7 +372,3 @@ class AddressShown(Answer):
 
     network: str
     device_id: str
-    chain: int
-    index: int
-    address: str
-    on_screen: str

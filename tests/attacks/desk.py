@@ -17,7 +17,7 @@ from signerd.client import DaemonClient
 from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.core.tokens import ModelScreen
-from signerd.core.values import OwnKey, Pin, SigningLimits, Snapshot
+from signerd.core.values import OwnKey, Pin, Snapshot
 from signerd.daemon.service import Daemon
 from signerd.errors import SignerdError, UnknownProposal
 from signerd.journal import Journal
@@ -120,7 +120,7 @@ class Desk:
 
     def rounds(self, number: int) -> None:
         """Waits until the daemon has polled so many times more."""
-        heard = self.served.service.follower.state
+        heard = self.served.service.follower
         after = heard.rounds + number
         self.served.until(lambda: heard.rounds >= after)
 
@@ -192,7 +192,7 @@ def prepare(state: Path, around: Mapping[str, Any]) -> None:
     """A machine that knows what the case says: usually Alice's registered keys and the pinned vault."""
     own = OriginKey.parse(around["own"], NETWORK) if "own" in around else ALICE.vault_key()
     keys = (OwnKey(own, "vault", 0), OwnKey(ALICE.profile().key, "profile", 0))
-    with Journal(state, network=NETWORK, limits=SigningLimits()) as journal:
+    with Journal(state, network=NETWORK) as journal:
         journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
         if around.get("pinned", True):
             workspace = around.get("workspace", WORKSPACE)

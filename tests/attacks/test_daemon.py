@@ -80,6 +80,6 @@ def test_on_a_machine_that_knows_something_else(proposal, make, folder):
 def test_s14_a_workspace_of_another_network_is_not_even_heard(proposal, folder):
     with desk_with(makes.TREZOR, folder, workspace_network="mainnet") as desk:
         desk.platform.proposals[proposal.psbt_id] = proposal.snapshot()
-        desk.served.until(lambda: desk.served.service.follower.state.reachable)
-        assert desk.served.service.follower.state.workspaces == ()
+        desk.served.until(lambda: desk.served.service.follower.reachable)
+        assert desk.served.service.follower.workspaces == ()
         assert desk.served.on_loop(desk.served.service.journal.records) == ()

@@ -13,7 +13,7 @@ from signerd.cli.words import psbt_text
 from signerd.core.audit import Note
 from signerd.core.checks.case import Outcome
 from signerd.core.review import ProposalReview, review
-from signerd.core.values import OwnKey, SigningLimits, VaultClaim
+from signerd.core.values import OwnKey, VaultClaim
 from signerd.daemon.proposal_views import Names, psbt_review
 from signerd.errors import SignerdError, VaultDiffers
 from signerd.journal import Journal
@@ -66,7 +66,7 @@ def test_a_hostile_one_is_refused_or_held_by_exactly_these_checks(proposal):
     found = judged(proposal)
     assert refusals(found) == proposal.refusals
     assert held(found) == set(proposal.held)
-    told = psbt_text(psbt_review(found, NETWORK, None, Names(), whole=True))
+    told = psbt_text(psbt_review(found, None, Names(), whole=True))
     assert all(f"[{name}]" in told for name in refusals(found) | held(found))
     assert set(proposal.warned) <= warned(found)
     assert found.allowed is not bool(proposal.refusals)
@@ -107,7 +107,7 @@ def test_s23_each_is_read_back_as_it_was_written():
 
 @pytest.fixture
 def journal(tmp_path):
-    with Journal(tmp_path, network=NETWORK, limits=SigningLimits()) as found:
+    with Journal(tmp_path, network=NETWORK) as found:
         keys = (OwnKey(ALICE.vault_key(), "vault", 0),)
         found.add_own_keys(keys, "key-1", Note("registered", "key-1"))
         yield found

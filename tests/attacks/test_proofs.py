@@ -16,7 +16,7 @@ from signerd.core.titles import title_of
 from signerd.core.tokens import ModelScreen
 from signerd.core.values import Imported, Neighbour, Record
 from signerd.daemon.proposal_views import proposal_view
-from tests.support.desk import NETWORK, VAULT, review_context, snapshot_of, spend
+from tests.support.desk import VAULT, review_context, snapshot_of, spend
 from tests.support.proofs import MESSAGE
 from tests.support.wallets import ALICE, BOB, MALLORY, fund, make_vault, with_input
 
@@ -32,7 +32,7 @@ def told(psbt: Psbt, **changes: object):
 
 def words_of(found: ProposalReview) -> str:
     """As the terminal shows it, in a list and whole."""
-    view = proposal_view(Record(found.snapshot, State.WAITING_PERSON, "t"), found, NETWORK)
+    view = proposal_view(Record(found.snapshot, State.WAITING_PERSON, "t"), found)
     return proposals_text([view]) + proposal_text(view)
 
 

@@ -43,7 +43,7 @@ async def registers(daemon: Daemon, device: CardDevice) -> None:
 
 
 async def pins(daemon: Daemon, device: CardDevice, vault_id: str) -> str:
-    await until(lambda: daemon.follower.state.reachable)
+    await until(lambda: daemon.follower.reachable)
     (vault,) = [seen for seen in await vaults.vaults(daemon) if seen.vault_id == vault_id]
     assert vault.verification_code is not None
     given = await airgap_setup.enrolment(daemon, vault_id, "coldcard")

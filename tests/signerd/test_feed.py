@@ -8,7 +8,8 @@ from itertools import pairwise
 import pytest
 
 from signerd.errors import JournalUnwritable
-from signerd.feed import LINES_KEPT, MOST_TOLD, STEADY_SECONDS, Feed, TaskSupervisor, Troubles
+from signerd.feed import LINES_KEPT, MOST_TOLD, STEADY_SECONDS, Feed, Troubles, supervise
+from signerd.runtime import DaemonDependencies
 
 pytestmark = pytest.mark.anyio
 
@@ -59,7 +60,9 @@ async def test_the_pauses_grow_to_a_bound_and_it_is_told_once(troubles: Troubles
         if tries < 12:
             raise OSError("no descriptors")
 
-    await TaskSupervisor(troubles, lambda: 1.0, pauses.sleep).supervise("devices", "Looking", fails)
+    await supervise(
+        "devices", "Looking", fails, troubles, DaemonDependencies(jitter=lambda: 1.0, sleep=pauses.sleep)
+    )
     assert len(pauses.between) == 11
     assert all(one <= other for one, other in pairwise(pauses.between))
     assert pauses.between[-1] == 60.0
@@ -71,7 +74,7 @@ async def test_an_error_of_ours_goes_up(troubles: Troubles) -> None:
         raise JournalUnwritable("disk full")
 
     with pytest.raises(JournalUnwritable):
-        await TaskSupervisor(troubles, lambda: 1.0).supervise("devices", "Looking", unwritable)
+        await supervise("devices", "Looking", unwritable, troubles, DaemonDependencies())
 
 
 async def test_troubles_are_told_once_while_they_last_and_anew_when_they_come_back() -> None:

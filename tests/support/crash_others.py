@@ -92,9 +92,7 @@ async def live_tokens(folder: Path, fault: FaultPoint) -> None:
         await sign_what_is_asked(
             daemon, folder, lambda: daemon.journal.review_context(shown).screen is not None
         )
-        await until(
-            lambda: bool(daemon.follower.state.workspaces) and daemon.journal.claim(VAULT_ID) is not None
-        )
+        await until(lambda: bool(daemon.follower.workspaces) and daemon.journal.claim(VAULT_ID) is not None)
         await vault_tokens(daemon, VAULT_ID)
         await vault_funds(daemon, VAULT_ID)
 

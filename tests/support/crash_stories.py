@@ -203,8 +203,8 @@ async def live_payment(folder: Path, fault: FaultPoint) -> None:
     async with lasting(folder, platform, FakeBridge()) as daemon:
         await sign_what_is_asked(daemon, folder)
         # Its status is asked for in a later round.
-        rounds = daemon.follower.state.rounds
-        await until(lambda: daemon.follower.state.rounds > rounds + 1)
+        rounds = daemon.follower.rounds
+        await until(lambda: daemon.follower.rounds > rounds + 1)
 
 
 def payment_faults(folder: Path, point: str) -> list[str]:

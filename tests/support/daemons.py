@@ -156,8 +156,8 @@ async def notices(daemon: Daemon, words: str) -> list[str]:
 
 async def some_rounds(daemon: Daemon, more: int = 2) -> None:
     """Waits until the platform was asked a few times more."""
-    rounds = daemon.follower.state.rounds
-    await until(lambda: daemon.follower.state.rounds > rounds + more)
+    rounds = daemon.follower.rounds
+    await until(lambda: daemon.follower.rounds > rounds + more)
 
 
 async def is_well(daemon: Daemon, fake: FakePlatform) -> None:

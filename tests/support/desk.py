@@ -72,7 +72,12 @@ def spend(**changes: object) -> Psbt:
 
 
 def open_journal(folder: Path, **options: Any) -> Journal:
-    return Journal(folder, **{"network": NETWORK, "limits": SigningLimits(), **options})
+    judged_by = {
+        name: options.pop(name) for name in ("limits", "rules", "lowered", "book") if name in options
+    }
+    journal = Journal(folder, **{"network": NETWORK, **options})
+    vars(journal).update(judged_by)
+    return journal
 
 
 def prepared_journal(folder: Path, keys: tuple[OwnKey, ...] | None = None, **options: Any) -> Journal:

@@ -16,7 +16,7 @@ from device_simulators.panel import Panel, approve_all, ask_person
 from firmware_bridge import Bridge, Endpoint, Family
 from multisig import Network, profile_account_path
 from signerd.core.audit import Note
-from signerd.core.values import OwnKey, SigningLimits
+from signerd.core.values import OwnKey
 from signerd.journal import Journal
 from signerd.loopback.serve import serving
 from tests.conformance.rigs import VIRTUAL
@@ -106,7 +106,7 @@ async def approving(daemon, named=None):
 async def signerd_at(endpoint, state, owner, network, named=None):
     """The owner's, who says yes to all. ``named``: as `approving`."""
     state.mkdir(mode=0o700)
-    with Journal(state, network=network, limits=SigningLimits()) as journal:
+    with Journal(state, network=network) as journal:
         keys = (OwnKey(owner.profile().key, "profile", 0), OwnKey(owner.vault_key(), "vault", 0))
         journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
     config, platform = make_config(network=network.value), FakePlatform(state)

@@ -65,7 +65,7 @@ async def register(daemon: Daemon, *, replace: bool = False) -> None:
 
 
 async def pin(daemon: Daemon, vault_id: str) -> str:
-    await until(lambda: daemon.follower.state.reachable)
+    await until(lambda: daemon.follower.reachable)
     (vault,) = [seen for seen in await vaults.vaults(daemon) if seen.vault_id == vault_id]
     assert vault.fault is None
     assert vault.verification_code is not None

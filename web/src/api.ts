@@ -24,12 +24,12 @@ export interface components {
          *     ``on_screen``: as this device writes it; most know no form of regtest's own.
          */
         AddressShown: {
-            network: string;
-            device_id: string;
             chain: number;
             index: number;
             address: string;
             on_screen: string;
+            network: string;
+            device_id: string;
         };
         /** @description ``chain``: 0 for receiving, 1 for change. ``on_screen``: as devices write it, to be compared there. */
         AddressView: {

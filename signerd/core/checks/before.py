@@ -7,6 +7,7 @@ not run, and one warning names them: only the person knows what the transaction 
 """
 
 from datetime import UTC, datetime
+from functools import partial
 
 from custody.common.text import amount, count, foreign, said
 from custody.schemas.proposals import TxType
@@ -207,24 +208,22 @@ def in_time(case: Case) -> Verdict:
     return allow(f"It may be approved until {until}.")
 
 
-def own_coins(case: Case) -> Verdict:
-    """Coins of no pinned vault must be of the registered profile."""
-    return _from_profile(
-        case, "Its coins are of no vault that is pinned here, and not of your registered profile."
-    )
-
-
-def from_profile(case: Case) -> Verdict:
-    """A registered profile must be named; the inspection proves that the coins are of it."""
-    return _from_profile(case, "It is a forward, but not from a profile that is registered with your device.")
-
-
 def _from_profile(case: Case, otherwise: str) -> Verdict:
+    """The coins must claim the registered profile, which the inspection proves."""
     signing = signing_of(case.snapshot, case.context)
     if signing is None:
         return refuse(otherwise)
     origin = signing.key.origin
     return allow(f"It is from your own profile, {origin}.", fingerprint=str(origin.fingerprint))
+
+
+from_profile = partial(
+    _from_profile, otherwise="It is a forward, but not from a profile that is registered with your device."
+)
+own_coins = partial(
+    _from_profile,
+    otherwise="Its coins are of no vault that is pinned here, and not of your registered profile.",
+)
 
 
 def is_mislabelled(snapshot: Snapshot, psbt: Psbt) -> bool:

@@ -259,18 +259,12 @@ def into_vault(case: InspectedCase) -> Verdict:
     pin = case.context.pin
     assert pin is not None, "a forward whose vault is not pinned is not inspected"
     (paid,) = payments
-    index = receive_index(pin.vault, paid.script_pubkey)
+    script, vault = paid.script_pubkey, pin.vault
+    index = next((at for at in range(RECEIVE_ADDRESSES) if vault.script_pubkey(RECEIVE, at) == script), None)
     if index is None:
-        to = paid.address or f"script {paid.script_pubkey.hex()}"
+        to = payee(script, case.context.network)
         return refuse(f"It pays {to}, which is no receive address of the pinned vault.")
     return allow(
         f"All of {amount(paid.amount)} goes into the pinned vault, to its address {index}.",
         address_index=index,
-    )
-
-
-def receive_index(vault: Vault, script: bytes) -> int | None:
-    """Which of the vault's first receive addresses has that script; None where none has."""
-    return next(
-        (index for index in range(RECEIVE_ADDRESSES) if vault.script_pubkey(RECEIVE, index) == script), None
     )

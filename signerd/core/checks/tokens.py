@@ -242,11 +242,8 @@ def token_listed(case: InspectedCase) -> Verdict:
         )
     first = listed_at_first(token, case.context, MOST_NAMED)
     named = ", ".join(listed.words for listed in first)
-    more = (
-        f", and {count - len(first)} more of {count}, all beside the token's data"
-        if count > len(first)
-        else ""
-    )
+    rest = count - len(first)
+    more = f", and {rest} more of {count}, all beside the token's data" if rest else ""
     digest = token.whitelist_hash.hex()
     who = (
         "Only listed addresses may receive it"

@@ -21,7 +21,7 @@ from signerd.errors import (
     OriginRefused,
     TooManyRequests,
 )
-from signerd.loopback.access.headers import RequestHead, always
+from signerd.loopback.access.headers import SAFE_METHODS, RequestHead, always
 from signerd.loopback.access.sessions import PageSessions
 
 # A program that displays events sends a few requests per event; at twenty a second no delay is noticed.
@@ -116,18 +116,10 @@ def require_our_page(head: RequestHead, host: str) -> None:
     OriginRefused.
     """
     origin = head.sole("origin")
-    if origin is None and head.is_safe:
+    if origin is None and head.method in SAFE_METHODS:
         return
     if origin != own_origin(host):
         raise OriginRefused("a request in a session of the page must have the page's origin")
-
-
-def require_navigation(head: RequestHead) -> None:
-    """Entering starts from a local file, so the request must come from a top-level window, not from a frame
-    or script of another site. Raises OriginRefused.
-    """
-    if head.sole(FETCH_DEST) not in {None, "document"}:
-        raise OriginRefused("the page is entered by a window of its own")
 
 
 # Headers that browsers add and programs have no reason to send.
@@ -218,7 +210,9 @@ class PortGate:
     def admit(self, head: RequestHead) -> Admitted:
         """Raises leaves of LoopbackError."""
         if head.enters:
-            require_navigation(head)
+            # From a local file: so by a top-level window, and no frame or script of another site.
+            if head.sole(FETCH_DEST) not in {None, "document"}:
+                raise OriginRefused("the page is entered by a window of its own")
             return Admitted(STRANGER)
         token, secret = head.token(), head.sole(SESSION_HEADER)
         if token is not None and secret is not None:

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from custody.common.pages.serving import HTML
-from signerd.callers import CallerKind, LoopbackCaller
+from signerd.callers import CallerKind
 from signerd.endpoint import is_of_api
 from signerd.errors import NotPaired, RequestTooLarge, RequestTooSlow, SignerdError
 from signerd.loopback.access.gates import Admitted, Gate
@@ -65,7 +65,10 @@ class Guard:
         """The body is read only in turn, so that waiting requests hold no memory. Raises as ``_body``, and
         NotPaired; nothing was sent then.
         """
-        body = await self._body(head, receive, self._most(scope, admitted.caller))
+        most = self.larger.get((scope["method"], scope["path"]), self.max_body)
+        # A stranger gets the common limit on every route (L11).
+        is_stranger = admitted.caller.kind is CallerKind.STRANGER
+        body = await self._body(head, receive, self.max_body if is_stranger else most)
         # While the body arrived, the person may have revoked what the request was admitted by (L13).
         if not admitted.stands():
             raise NotPaired("what this request was let in by ended before its body was whole")
@@ -95,12 +98,6 @@ class Guard:
         except TimeoutError:
             raise RequestTooSlow(f"the request was not whole after {self.body_seconds:.0f} seconds") from None
         return bytes(body)
-
-    def _most(self, scope: Scope, caller: LoopbackCaller) -> int:
-        """A stranger gets the common limit on every route (L11)."""
-        if caller.kind is CallerKind.STRANGER:
-            return self.max_body
-        return self.larger.get((scope["method"], scope["path"]), self.max_body)
 
 
 # Needs no other file, and takes nothing: a page that took a code here could be another program's.

@@ -14,6 +14,7 @@ from custody.common.pages.serving import NO_PERMISSIONS, POLICY
 from signerd.endpoint import ENTER, EVENTS
 from signerd.errors import InvalidRequest, NotPaired
 
+# RFC 9110, section 9.2.1.
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 _SCHEME = "bearer"
 # Keys of the ASGI scope under which the guard stores the caller and its page session.
@@ -56,11 +57,6 @@ class RequestHead:
         if scheme.lower() != _SCHEME or not token.strip():
             raise NotPaired("the only credentials here are 'Authorization: Bearer' with an app's token")
         return token.strip()
-
-    @property
-    def is_safe(self) -> bool:
-        """RFC 9110, section 9.2.1."""
-        return self.method in SAFE_METHODS
 
     @property
     def is_by_itself(self) -> bool:

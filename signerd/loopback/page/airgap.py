@@ -32,9 +32,9 @@ from firmware_bridge.airgap import (
     version_of,
 )
 from firmware_bridge.airgap.handoff import decode_psbt
-from signerd import shapes
 from signerd.api.devices import DevicesApi
 from signerd.api.proposals import ProposalsApi
+from signerd.core.states import APPROVED
 from signerd.daemon.airgap import carried_psbt
 from signerd.endpoint import ANSWERS
 from signerd.errors import AnswerRefused, InvalidRequest
@@ -45,7 +45,6 @@ from signerd.shapes.limits import MAX_PSBT_TEXT
 CHARACTERS = 758
 # Half a minute of codes; a larger PSBT goes by file.
 MOST_FRAMES = 120
-APPROVED = frozenset({"waiting-for-device", "exported"})
 
 
 async def _without_cable(request: PageRequest) -> dict[str, Any]:
@@ -131,18 +130,14 @@ async def challenge(request: PageRequest) -> Response:
     return fragment(
         "devices/airgapped_challenge.html",
         asked=offer,
-        code=_code(offer),
+        # As Jade, SeedSigner, Krux and Specter-DIY read a message to sign.
+        code=as_address(draw(f"signmessage {offer.path} ascii:{offer.challenge}")),
         file=b64encode(offer.file.encode()).decode("ascii"),
         exports=exports,
         digest=fields.one("digest"),
         fingerprint=fields.one("fingerprint"),
         **await _context(request),
     )
-
-
-def _code(challenge: shapes.AirgapChallenge) -> str:
-    """The QR code of a message to sign, as Jade, SeedSigner, Krux and Specter-DIY read it."""
-    return as_address(draw(f"signmessage {challenge.path} ascii:{challenge.challenge}"))
 
 
 async def confirm(request: PageRequest) -> Response:

@@ -122,15 +122,11 @@ def status_line(view: ProposalLine, lines: Sequence[Happened]) -> str:
     return "" if view.reason == view.alarm else view.reason
 
 
-def _review_part(view: ProposalView, *, changed: bool = False) -> Live:
-    """Its path carries the digest of what it shows, so that the next refresh detects a change (S24)."""
-    path = f"/proposals/{view.psbt_id}/review?shown={view.digest}{'&changed=1' if changed else ''}"
-    return Live("review", "proposals/review.html", path)
-
-
 def _parts(request: PageRequest, view: ProposalView, *, changed: bool = False) -> dict[str, Any]:
     """The context of both parts of the page."""
     lines = request.service.feed.since(0, view.psbt_id)
+    # With the digest of what it shows, so that the next refresh detects a change (S24).
+    path = f"/proposals/{view.psbt_id}/review?shown={view.digest}{'&changed=1' if changed else ''}"
     return {
         "title": view.title,
         "shown": _shown(view),
@@ -138,7 +134,7 @@ def _parts(request: PageRequest, view: ProposalView, *, changed: bool = False) -
         "status_line": status_line(view, lines),
         "changed": changed,
         "standing_part": Live("standing", "proposals/standing.html", f"/proposals/{view.psbt_id}/standing"),
-        "review_part": _review_part(view, changed=changed),
+        "review_part": Live("review", "proposals/review.html", path),
     }
 
 

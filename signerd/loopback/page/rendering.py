@@ -15,22 +15,21 @@ from typing import Any, ParamSpec, TypeVar, get_origin
 from urllib.parse import parse_qs
 
 from markupsafe import Markup
-from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
 from custody.common.pages.figures import sentence
 from custody.common.pages.rendering import FORM, Fields, Live, Templates
 from custody.common.pages.serving import HEADERS, HTML, Assets
-from custody.schemas.errors import fault_sentence
 from signerd import shapes
 from signerd.api.described import described
+from signerd.asking import ID
 from signerd.callers import CallerKind, Right
 from signerd.core.states import movement_words
 from signerd.daemon.service import Daemon
 from signerd.errors import InvalidRequest, NoSuchRoute, NotAllowed, NotPaired, SignerdError
 from signerd.loopback.answers import ROUTES, Context
-from signerd.loopback.binding import PATTERNS, shape_of
+from signerd.loopback.binding import checked, shape_of
 from signerd.problems import problem
 from signerd.standing import is_proof, line_words, own_words
 
@@ -68,7 +67,6 @@ MAX_FIELDS = 100
 P = ParamSpec("P")
 R = TypeVar("R")
 _Shape = TypeVar("_Shape", bound=shapes.LoopbackRequest)
-_ID: TypeAdapter[str] = TypeAdapter(shapes.Id)
 
 
 @dataclass(frozen=True)
@@ -114,10 +112,10 @@ class PageRequest:
 
     def path_id(self, name: str) -> str:
         """Raises InvalidRequest for what is not an id."""
-        try:
-            return _ID.validate_python(self.request.path_params[name])
-        except ValidationError:
-            raise InvalidRequest(f"{name}: this is not an id") from None
+        given = str(self.request.path_params[name])
+        if ID.fullmatch(given) is None:
+            raise InvalidRequest(f"{name}: this is not an id")
+        return given
 
     async def fields(self) -> Fields:
         """Raises InvalidRequest for a body that is not a form."""
@@ -144,14 +142,8 @@ class PageRequest:
 
 
 def shaped(kind: type[_Shape], **values: object) -> _Shape:
-    """The form's values as a shape of the API. Raises InvalidRequest, which never repeats a value (L10)."""
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise InvalidRequest(
-            fault_sentence(first, PATTERNS), hint="Correct it and send the form again."
-        ) from None
+    """The form's values as a shape of the API. Raises InvalidRequest."""
+    return checked(kind.model_validate, values, "Correct it and send the form again.")
 
 
 def fragment(template: str, **context: object) -> Response:

@@ -13,7 +13,8 @@ from firmware_bridge.airgap import draw
 from multisig import MultisigError, ReceivedPsbt, read_vault_file, vault_of_psbt
 from signerd.api.described import described
 from signerd.api.vaults import VaultsApi
-from signerd.errors import InvalidRequest, NotPinned, UnknownVault
+from signerd.daemon.vaults import pinned as pinned_vault
+from signerd.errors import InvalidRequest, UnknownVault
 from signerd.kit import document
 from signerd.loopback.page.airgap import as_address, pictures
 from signerd.loopback.page.home import saying
@@ -138,12 +139,9 @@ async def _tokens(request: PageRequest) -> dict[str, Any]:
 
 async def kit(request: PageRequest) -> Response:
     """A download, to be opened as a local file: the document has its own policy and style."""
-    vault_id, journal = request.path_id("vault_id"), request.service.journal
-    pin = journal.pin(vault_id)
-    if pin is None:
-        raise NotPinned(f"no vault '{vault_id}' is pinned here")
-    headers = attachment(document.file_name(pin))
-    return Response(document.kit(pin, journal.now()), headers=headers, media_type=HTML)
+    pin = pinned_vault(request.service, request.path_id("vault_id"), "what would be on paper is not known")
+    made = document.kit(pin, request.service.journal.now())
+    return Response(made, headers=attachment(document.file_name(pin)), media_type=HTML)
 
 
 # What fits into a form within the guard's 64 KiB, where "+" and "/" of base64 take three bytes each.

@@ -154,7 +154,7 @@ async def test_a_workspace_that_comes_or_goes_is_noticed(prepared, watched):
         hooks.append(several(1, 2))
         await until(lambda: asked_of(watched) == {"1", "2"})
         hooks.append(several(2))
-        await until(lambda: [workspace.id for workspace in daemon.follower.state.workspaces] == [2])
+        await until(lambda: [workspace.id for workspace in daemon.follower.workspaces] == [2])
         rounds = len(watched.lists)
         await until(lambda: len(watched.lists) > rounds + 4)
         late = {request.url.params["workspace_id"] for request in watched.lists[rounds + 2 :]}

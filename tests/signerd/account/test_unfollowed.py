@@ -125,7 +125,7 @@ async def test_s27_no_later_word_takes_a_signature_back(prepared, platform):
     for proposals in ({"p-2": ASKED}, {"p-1": hidden, "p-2": ASKED}, {"p-1": shop(), "p-2": ASKED}):
         platform.proposals = proposals
         async with daemon_at(prepared, platform, FakeBridge()) as daemon:
-            await until(lambda daemon=daemon: daemon.follower.state.rounds > 2)
+            await until(lambda daemon=daemon: daemon.follower.rounds > 2)
             assert await held(daemon) == {"signed-by-others"}
             assert "p-1" in told(daemon)
 
@@ -137,7 +137,7 @@ async def test_the_list_is_read_once_and_again_where_a_vault_was_pinned_since(pr
         asked = watched(platform)
         async with daemon_at(prepared, platform, FakeBridge()) as daemon:
             await until(lambda asked=asked: len(asked) > 0)
-            await until(lambda daemon=daemon: daemon.follower.state.rounds > 1)
+            await until(lambda daemon=daemon: daemon.follower.rounds > 1)
         assert asked[0] == before == first
     asked = watched(platform)
     async with daemon_at(prepared, platform, FakeBridge()) as daemon:

@@ -149,7 +149,7 @@ def test_keys_are_registered_and_a_vault_is_pinned_by_the_code_that_another_sign
         {**desk.outer.platform._vault(), "id": "vault-2", "name": "Reserve"}
     )
     follower = desk.daemon.service.follower
-    desk.daemon.on_loop(follower.read_vaults, follower.state.workspaces[0])
+    desk.daemon.on_loop(follower.read_vaults, follower.workspaces[0])
     expect(page.get_by_text("The platform now calls it “Reserve”.")).to_be_visible()
 
 

@@ -15,12 +15,12 @@ from functools import partial
 import pytest
 
 from custody.common.terminal import Exit
-from signerd import app
 from signerd.cli import foreground
 from signerd.core.audit import Note
 from signerd.endpoint import socket_path
 from signerd.errors import JournalUnwritable
 from signerd.journal import held
+from signerd.runtime import DaemonDependencies
 from signerd.service.supervised import Supervisor
 from tests.support.command import signerd
 from tests.support.daemons import MemoryStore, hurried_sleep, make_config
@@ -154,10 +154,8 @@ async def test_f_a_daemon_that_can_no_longer_write_stops_with_the_reason(state, 
         raise JournalUnwritable("the disk is full")
 
     outer.platform.before = full
-    outside = partial(
-        app.DaemonDependencies, transport=outer.platform.transport, bridge=outer.bridge, sleep=hurried_sleep
-    )
-    monkeypatch.setattr(app, "DaemonDependencies", outside)
+    outside = DaemonDependencies(transport=outer.platform.transport, bridge=outer.bridge, sleep=hurried_sleep)
+    monkeypatch.setattr(foreground, "open_daemon", partial(foreground.open_daemon, outside=outside))
     session = {"email": EMAIL, "refresh_token": "refresh-0", "sid": "sid-0123456789abcdef", "url": URL}
     said = []
     with pytest.raises(JournalUnwritable, match="disk is full"):

@@ -10,10 +10,11 @@ from functools import partial
 import pytest
 
 from custody.common.terminal import Exit
-from signerd import app
+from signerd.account import session
 from signerd.account.config import load_config
 from signerd.cli.foreground import SetupOptions, config_for
 from signerd.errors import AlreadyConfigured
+from signerd.runtime import DaemonDependencies
 from signerd.shapes import Status
 from tests.support.command import signerd
 from tests.support.daemons import MemoryStore, hurried_sleep
@@ -45,8 +46,8 @@ def url():
 @pytest.fixture
 def outer(outer, monkeypatch):
     """What signs in without a daemon reaches it, through the real client."""
-    outside = partial(app.DaemonDependencies, transport=outer.platform.transport, sleep=hurried_sleep)
-    monkeypatch.setattr(app, "DaemonDependencies", outside)
+    outside = DaemonDependencies(transport=outer.platform.transport, sleep=hurried_sleep)
+    monkeypatch.setattr(session, "Account", partial(session.Account, outside=outside))
     return outer
 
 

@@ -62,7 +62,7 @@ def test_s10_s12_what_is_known_stands_there_and_what_the_platform_claims_stands_
     snapshot, record, above, claimed
 ):
     found = Record(snapshot, State.WAITING_PERSON, "t", **record)
-    text = proposal_text(proposal_view(found, review(snapshot, review_context()), NETWORK))
+    text = proposal_text(proposal_view(found, review(snapshot, review_context())))
     (head, claims), money = (
         text.split("What the platform says (not believed)"),
         text.split("Where the money")[1],
@@ -75,7 +75,7 @@ def test_s10_s12_what_is_known_stands_there_and_what_the_platform_claims_stands_
 @pytest.mark.parametrize(("status", "words"), [("CANCELLED", "cancelled"), ("PENDING", "ended")])
 def test_what_the_platform_ended_is_called_as_there(status, words):
     found = Record(snapshot_of(spend(), status=ProposalStatus(status)), State.WITHDRAWN, "t")
-    text = proposal_text(proposal_view(found, review(found.snapshot, review_context()), NETWORK))
+    text = proposal_text(proposal_view(found, review(found.snapshot, review_context())))
     assert f"State: {words}\n" in text
 
 

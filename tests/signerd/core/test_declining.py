@@ -18,7 +18,7 @@ from signerd.core.declining import on_decline
 from signerd.core.states import State
 from signerd.core.values import Decline, DeclineClaim, Record, SignedPsbt
 from signerd.daemon.proposal_views import proposal_view
-from tests.support.desk import NETWORK, VAULT_ID, make_pin, open_journal, prepared_journal, reviewed, spend
+from tests.support.desk import VAULT_ID, make_pin, open_journal, prepared_journal, reviewed, spend
 from tests.support.desk import snapshot_of as honest
 from tests.support.examples import examples
 from tests.support.fake_platform import answer_of
@@ -92,7 +92,7 @@ def test_declines_of_a_hostile_platform_break_no_list_and_no_start(tmp_path_fact
         kept = journal.records()
     with open_journal(folder) as journal:
         assert journal.records() == kept
-        views = [proposal_view(one, reviewed(journal, one.psbt_id), NETWORK) for one in kept]
+        views = [proposal_view(one, reviewed(journal, one.psbt_id)) for one in kept]
     assert len(views) == len(read.items)
     for view, record in zip(views, kept, strict=True):
         words = (proposal_text(view) + proposals_text([view])).replace("\n", "")

@@ -34,7 +34,6 @@ from tests.support.bills import COIN, bill
 from tests.support.daemons import approve, daemon_at, some_rounds, submits, until_state
 from tests.support.desk import (
     CLAIM,
-    NETWORK,
     PROFILE,
     VAULT,
     VAULT_ID,
@@ -360,7 +359,7 @@ def test_l13_nor_does_a_list_that_is_too_long_to_be_shown_whole() -> None:
     names = [f"a{n:x}-{'x' * 61}" for n in range(40)]
     verdict = hold("Long.", proposals=", ".join([*names, "b-theirs"])).under("paid-twice")
     found = replace(review(snapshot_of(spend()), review_context()), verdicts=(verdict,))
-    view = proposal_view(Record(found.snapshot, State.WAITING_PERSON, "t"), found, NETWORK)
+    view = proposal_view(Record(found.snapshot, State.WAITING_PERSON, "t"), found)
     assert "b-theirs" not in str(view.checks[0].figures)
     (check,) = for_an_app(view, found, lambda psbt_id: psbt_id == "b-theirs").checks
     assert (check.sentence, check.figures) == (NOT_TOLD, {})

@@ -168,10 +168,10 @@ async def test_a_version_that_was_over_before_the_signature_withdraws_nothing_wh
     async with daemon_at(prepared, platform, bridge, sleep=no_second_try) as daemon:
         await kept(daemon)
         daemon.journal.hear_anew(1)
-        await daemon.follower.others.read(daemon.follower.state.workspaces[0])
+        await daemon.follower.others.read(daemon.follower.workspaces[0])
         assert daemon.journal.record("p-1").state is State.KEPT
         platform.proposals["p-4"] = replace(ENDED_VERSION, psbt_id="p-4", created_at="2000-01-01T00:00:00Z")
-        await daemon.follower.others.read(daemon.follower.state.workspaces[0])
+        await daemon.follower.others.read(daemon.follower.workspaces[0])
         assert daemon.journal.record("p-1").state is State.WITHDRAWN
 
 
@@ -263,7 +263,7 @@ async def test_a_version_that_was_heard_while_it_was_on_its_way_withdraws_it(pre
         await until_state(daemon, "p-2", State.WAITING_PERSON)
         platform.proposals["p-3"] = snapshot_of(spend(n_inputs=3), "p-3")
         await until_state(daemon, "p-3", State.WAITING_PERSON)
-        await daemon.follower.others.read(daemon.follower.state.workspaces[0])
+        await daemon.follower.others.read(daemon.follower.workspaces[0])
         platform.proposals["p-2"] = ENDED_VERSION
         await until_state(daemon, "p-2", State.WITHDRAWN)
         lost.set()

@@ -115,7 +115,7 @@ async def test_f_a_workspace_that_this_version_does_not_know_hides_no_other(
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         assert len(await notices(daemon, "left out")) == told
-        assert len(daemon.follower.state.workspaces) == 1
+        assert len(daemon.follower.workspaces) == 1
 
 
 async def test_f_a_mistake_of_ours_about_one_proposal_is_told_tried_again_and_ends_nothing(
@@ -223,7 +223,7 @@ async def test_f_a_list_of_proposals_without_an_end_comes_to_one(prepared, platf
     async with daemon_at(prepared, platform, bridge, sign_in=False) as daemon:
         platform.before = lambda request: endless(request) if "authorization" in request.headers else None
         await daemon.sign_in("alice@example.org", "correct horse battery")
-        await until(lambda: daemon.follower.state.rounds > 0 and len(asked) > 3, patience=60)
+        await until(lambda: daemon.follower.rounds > 0 and len(asked) > 3, patience=60)
         assert asked[:3] == [None, "p-20", "p-40"]
         assert asked[3] is None
         assert len(daemon.journal.records()) == 60
@@ -239,7 +239,7 @@ async def test_f_of_workspaces_without_number_the_first_are_followed(prepared, p
     platform.after = lambda r: httpx.Response(200, json=user) if "get-user-info" in r.url.path else None
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
-        assert [workspace.id for workspace in daemon.follower.state.workspaces] == [1]
+        assert [workspace.id for workspace in daemon.follower.workspaces] == [1]
         _user_id, listed = await daemon.platform.user()
         assert len(listed.items) == MOST_WORKSPACES
         assert any("workspaces, and is read so far" in note for note in (await daemon.status()).notes)

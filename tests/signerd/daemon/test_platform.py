@@ -125,7 +125,7 @@ async def test_a_payment_that_was_replaced_is_not_submitted_when_it_comes_back(p
         await until_state(daemon, "p-1", State.WITHDRAWN)
         platform.before = lambda _request: None
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await until(lambda: daemon.follower.state.reachable)
+        await until(lambda: daemon.follower.reachable)
         assert daemon.journal.record("p-1").state is State.WITHDRAWN
     assert platform.signatures("p-1") == []
     assert bridge.asked == 1
@@ -138,10 +138,10 @@ async def test_f_an_unreachable_platform_is_said_and_waited_for(daemon, platform
         raise httpx.ConnectError("refused")
 
     platform.before = down
-    await until(lambda: not daemon.follower.state.reachable)
+    await until(lambda: not daemon.follower.reachable)
     assert any("platform" in note for note in (await daemon.status()).notes)
     platform.before = lambda _request: None
-    await until(lambda: daemon.follower.state.reachable)
+    await until(lambda: daemon.follower.reachable)
 
 
 @pytest.mark.parametrize(
@@ -156,6 +156,6 @@ async def test_f_an_unreachable_platform_is_said_and_waited_for(daemon, platform
 async def test_f_garbage_for_a_list_is_said_and_survived(prepared, platform, bridge, answer):
     platform.after = lambda r: answer() if r.url.path == "/api/v1/psbt" else None
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await until(lambda: daemon.follower.state.trouble is not None)
+        await until(lambda: daemon.follower.trouble is not None)
         platform.after = lambda _request: None
         await until_state(daemon, "p-1", State.WAITING_PERSON)

@@ -37,7 +37,7 @@ async def test_signing_in_with_a_mailed_code(state, platform, bridge):
         with pytest.raises(SignInFailed):
             await daemon.confirm_sign_in("not a code")
         await daemon.confirm_sign_in(OTP)
-        await until(lambda: daemon.follower.state.reachable)
+        await until(lambda: daemon.follower.reachable)
         assert (await daemon.status()).email == EMAIL
 
 
@@ -65,7 +65,7 @@ async def test_the_session_survives_a_restart_and_an_expired_token(prepared, pla
         await submits(daemon, "p-1")
         await until(lambda: platform.refresh_token in (store.kept or ""))
     async with daemon_at(prepared, platform, bridge, store=store) as daemon:
-        await until(lambda: daemon.follower.state.reachable)
+        await until(lambda: daemon.follower.reachable)
     assert platform.logins == 1
 
 

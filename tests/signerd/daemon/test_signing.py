@@ -82,8 +82,8 @@ async def test_devices_are_looked_through_only_while_something_waits_for_one(pre
     bridge.list = AsyncMock(wraps=bridge.list)
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
-        rounds, looks = daemon.follower.state.rounds, bridge.list.call_count
-        await until(lambda: daemon.follower.state.rounds > rounds + 5)
+        rounds, looks = daemon.follower.rounds, bridge.list.call_count
+        await until(lambda: daemon.follower.rounds > rounds + 5)
         assert bridge.list.call_count == looks
         await approve(daemon, "p-1")
         await until(lambda: bridge.list.call_count > looks + 5)

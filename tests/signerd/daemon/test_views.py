@@ -41,7 +41,7 @@ HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\u200b\r\nApproved: yes\x9b31m\u2
 
 def shown(snapshot, context=None, **record):
     found = review(snapshot, context or review_context())
-    return proposal_view(Record(snapshot, State.WAITING_PERSON, "t", **record), found, NETWORK)
+    return proposal_view(Record(snapshot, State.WAITING_PERSON, "t", **record), found)
 
 
 def every_text(value) -> list[str]:
@@ -121,7 +121,7 @@ def test_s13_a_line_says_what_a_proven_token_does_and_nothing_of_another():
     record = Record(token_snapshot(call()), State.WAITING_PERSON, "t")
     for token, told in ((gold(), "token GOLD: transfer 12.50"), (None, None)):
         found = review(record.snapshot, review_context(token=token))
-        assert proposal_line(record, found, NETWORK).token == told
+        assert proposal_line(record, found).token == told
 
 
 # --- devices, keys, vaults ----------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from custody.common.exits import Exit
 from signerd.demo import story
 from signerd.demo.asking import StepDeclined, explore, with_retries
 from signerd.demo.people import NotSigned
@@ -94,6 +95,7 @@ PROGRAM = """
 import sys
 from signerd.demo import story
 from signerd.demo.asking import StepDeclined
+from custody.common.exits import Exit
 async def main_job(demo, _stack):
     if await demo.terminal.choose("Press?", {"y": "yes", "n": "no"}) == "no":
         raise StepDeclined
@@ -117,11 +119,11 @@ def killed_where_it_hangs(program: "subprocess.Popen[str]") -> Iterator[None]:
 @pytest.mark.parametrize(
     ("person", "status", "last"),
     [
-        ((signal.SIGINT,), story.EXIT_INTERRUPTED, "Stopped."),
+        ((signal.SIGINT,), Exit.INTERRUPTED, "Stopped."),
         ((signal.SIGTERM,), story.EXIT_TERMINATED, ""),
         (("n", signal.SIGINT), 0, "Stopped."),
         (("y", "q"), 0, "Stopped."),
-        ((None,), story.EXIT_FAILED, "`make demo AUTO=1` runs without a person"),
+        ((None,), Exit.FAILED, "`make demo AUTO=1` runs without a person"),
     ],
     ids=["ctrl-c-at-a-question", "told-to-end", "a-no-then-ctrl-c", "quit", "input-ends-in-the-story"],
 )

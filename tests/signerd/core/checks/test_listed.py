@@ -44,7 +44,7 @@ def verdict(found: ProposalReview) -> Verdict:
 
 
 def view(found: ProposalReview) -> ProposalView:
-    return proposal_view(Record(found.snapshot, State.WAITING_PERSON, "t"), found, NETWORK)
+    return proposal_view(Record(found.snapshot, State.WAITING_PERSON, "t"), found)
 
 
 def shown(found: ProposalReview) -> TokenView:

@@ -269,7 +269,7 @@ def test_l6_an_app_that_lists_the_vaults_over_and_over_asks_the_platform_once(tm
     outer = make_outer(tmp_path)
     reader = LoopbackCaller(CallerKind.APP, "Reader", frozenset({Right.ANYONE, Right.READ}), "a-1")
     with served_daemon(tmp_path / "s", outer, port=0) as daemon:
-        daemon.until(lambda: daemon.service.follower.state.reachable)
+        daemon.until(lambda: daemon.service.follower.reachable)
         monkeypatch.setattr(daemon.service.apps, "caller", lambda _token, _origin: reader)
         port, before = Port(daemon, None), outer.platform.requests.count(LIST)
         for _ in range(10):

@@ -29,8 +29,8 @@ async def daemon(state, platform, bridge):
     """Keys registered, the vault seen, nothing pinned."""
     async with daemon_at(state, platform, bridge) as running:
         running.journal.add_own_keys((*own_keys(), PROFILE_KEY), "key-1", Note("registered", "key-1"))
-        await until(lambda: running.follower.state.workspaces)
-        await running.follower.read_vaults(running.follower.state.workspaces[0])
+        await until(lambda: running.follower.workspaces)
+        await running.follower.read_vaults(running.follower.workspaces[0])
         yield running
 
 

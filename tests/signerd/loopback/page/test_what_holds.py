@@ -16,7 +16,7 @@ from signerd.core.values import Imported, Record
 from signerd.daemon.proposal_views import proposal_view
 from signerd.errors import DecisionError, NeedsAcknowledgement, RefusedByChecks
 from tests.signerd.loopback.test_routes import STATUS
-from tests.support.desk import NETWORK, neighbour, review_context, snapshot_of, spend
+from tests.support.desk import neighbour, review_context, snapshot_of, spend
 from tests.support.examples import drawn
 from tests.support.paged import Markup, paged
 from tests.support.payments import SHOP, spend_of
@@ -65,7 +65,7 @@ async def test_what_holds_a_proposal_comes_first_and_a_yes_is_offered_where_it_i
         for said, known, why in drawn(FOUND, len(FOUND), of=state):
             snapshot, context = replace(HONEST, **said), review_context(neighbours=known)
             record, found = Record(snapshot, state, "t", **why), review(snapshot, context)
-            yes, view = taken(record, found, context), proposal_view(record, found, NETWORK)
+            yes, view = taken(record, found, context), proposal_view(record, found)
             service.answers |= {"proposal": view, "proposals": (view,)}
             holding = [check.sentence for check in view.checks if check.acknowledge and yes == "held"]
             head = "Held: read why before you decide" if holding else state_words(state).capitalize()
