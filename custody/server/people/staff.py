@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import ColumnElement, ScalarSelect, Select, func, select
 from sqlalchemy.orm import Session
 
-from custody.common.text import btc
+from custody.common.text import bounds, btc
 from custody.schemas import users as wire
 from custody.schemas.call import PermissionName
 from custody.schemas.users import InvitationStatus
 from custody.server.errors import LastAdmin, NotFound, PermissionDenied
 from custody.server.rules.credentials import WorkspaceAccess
-from custody.server.rules.limits import Cycle, is_within
+from custody.server.rules.limits import Cycle, SpendingPolicy, is_within
 from custody.server.rules.roles import (
     EVERY_PERMISSION,
     PERMISSION_UIDS,
@@ -145,10 +145,14 @@ def require_may_give(
     given, own = (policies.of(db.get_one(RoleRow, each)) for each in (role_id, access.role_id))
     if not is_within(given, own):
         raise PermissionDenied(
-            f"This role may move {btc(given.limit)} BTC a {given.cycle.in_words}, yours "
-            f"{btc(own.limit)} BTC a "
-            f"{own.cycle.in_words}: only a member with {PermissionName.MANAGE_ROLE} may give it."
+            f"This role may move {_in_words(given)}, yours {_in_words(own)}: only a member with "
+            f"{PermissionName.MANAGE_ROLE} may give a higher limit, or one of another cycle."
         )
+
+
+def _in_words(policy: SpendingPolicy) -> str:
+    cycle = policy.cycle
+    return f"{btc(policy.limit)} BTC {bounds(per_cycle=True, period=cycle.period, day=cycle.day)}"
 
 
 def membership_of(db: Session, user_id: int, workspace_id: int) -> MembershipRow | None:

@@ -52,10 +52,6 @@ class Cycle:
         """The cycle's day in the month of that day."""
         return month.replace(day=min(self.day, monthrange(month.year, month.month)[1]))
 
-    @property
-    def in_words(self) -> str:
-        return "week" if self.period == "W" else "month"
-
 
 def _midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
@@ -126,10 +122,10 @@ def in_tokens(amount: int, decimals: int) -> str:
 
 
 def is_within(given: SpendingPolicy, own: SpendingPolicy) -> bool:
-    """Whether ``given`` allows nothing that ``own`` does not: no larger amount, and no shorter cycle."""
-    if given.limit == 0:
-        return True
-    return given.limit <= own.limit and not (given.cycle.period == "W" and own.cycle.period == "M")
+    """Whether ``given`` allows nothing that ``own`` does not: no larger amount, and the same cycle. A member
+    who goes over to another cycle begins again at 0, whichever of the two is longer.
+    """
+    return given.limit == 0 or (given.limit <= own.limit and given.cycle == own.cycle)
 
 
 def unused_of(limit: int, used: int) -> int:

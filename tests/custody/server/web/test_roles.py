@@ -82,9 +82,9 @@ def test_there_is_an_end_to_roles(alice: As, monkeypatch: pytest.MonkeyPatch) ->
     refused(alice.post("/api/v1/create-role", clerk()), 409, "STATE_CONFLICT")
 
 
-def set_limit(alice: As, role_id: int, limit: str, period: str = "M") -> httpx.Response:
+def set_limit(alice: As, role_id: int, limit: str, period: str = "M", day: int = 1) -> httpx.Response:
     body = {"role_id": role_id, "workspace_id": 1, "new_transaction_limit": limit, "cycle_period": period}
-    return alice.post("/api/v1/update-role-policies", {**body, "cycle_day": 1})
+    return alice.post("/api/v1/update-role-policies", {**body, "cycle_day": day})
 
 
 def set_vault_limit(alice: As, limit: str) -> httpx.Response:
@@ -137,13 +137,16 @@ def test_p26_a_caller_who_sets_no_limits_gives_none_above_their_own(
     world: World, alice: As, host: Someone
 ) -> None:
     """To themselves by another role, or to a person they invite."""
-    cases = (("1.00000001", "M", 403), ("1", "W", 403), ("1", "M", 200), ("0", "W", 200))
-    for number, (limit, period, status) in enumerate(cases):
+    cases = (
+        ("1.00000001", "M", 1, 403), ("1", "W", 1, 403), ("1", "M", 15, 403),
+        ("1", "M", 1, 200), ("0", "W", 1, 200),
+    )  # fmt: skip
+    for number, (limit, period, day, status) in enumerate(cases):
         role = add_role(world, f"Spender {number}", (P.MANAGE_USERS, *SPENDER))
-        ok(set_limit(alice, role, limit, period))
+        ok(set_limit(alice, role, limit, period, day))
         invited = invite(host.calls, f"{number}@example.org", role)
         moved = change_role(host.calls, host.user_id, role)
-        assert (invited.status_code, moved.status_code) == (status, status), (limit, period)
+        assert (invited.status_code, moved.status_code) == (status, status), (limit, period, day)
     # Who sets limits gives any.
     ok(change_role(alice, host.user_id, 1))
     ok(change_role(alice, host.user_id, host.role_id))
