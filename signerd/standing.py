@@ -1,11 +1,12 @@
 """How a proposal stands, in words: its state, and the person's own part in it."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from signerd.core.states import ASKED, STOPPED, State, state_words
 
 if TYPE_CHECKING:
-    from signerd.shapes import ProposalLine
+    from signerd.shapes import DeviceView, ProposalLine
 
 # What the others' signatures, or the platform's word, lead to.
 _BY_OTHERS = frozenset({"broadcast", "confirmed", "expired", "superseded", "withdrawn"})
@@ -44,3 +45,12 @@ def own_words(line: "ProposalLine") -> str:
     if line.exported_here and not line.signed_here:
         return "You exported it, and imported no signature."
     return "You signed it." if line.signed_here else "You did not sign it here."
+
+
+def device_words(there: "Sequence[DeviceView]", ours: str | None) -> str:
+    """What keeps the registered device from being asked, and what to do; empty where nothing does. One that
+    shows an old question does not say which it is.
+    """
+    needs = {one.fingerprint: " ".join(filter(None, (one.detail, one.advice))) for one in there}
+    do = needs.get(None) or f"Connect your device, the one with the fingerprint {ours}, and unlock it."
+    return "" if ours is None else needs.get(ours, do)

@@ -44,7 +44,7 @@ def status(desk: Desk) -> None:
         f"  platform   {report.platform_url}, {reachable}, {signed_in}\n"
         f"  session    kept in: {report.secrets}\n"
         f"  your key   {report.fingerprint or 'not registered'}\n"
-        f"  devices    {report.devices_ready} ready\n"
+        f"  devices    {report.devices_ready} ready or in use\n"
         f"  vaults     {report.vaults_pinned} pinned\n"
         f"  proposals  {report.waiting_for_you} wait for you\n"
         f"  journal    {count(report.journal_entries, 'entry', 'entries')}, head {report.journal_head}\n"

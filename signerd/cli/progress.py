@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from signerd.core.states import ON_THE_WAY, State, state_words
 from signerd.errors import AnswerMissing, DaemonFailed, DaemonNotRunning, SignerdError
+from signerd.standing import device_words
 
 if TYPE_CHECKING:
     from signerd.cli.desk import Desk
@@ -77,13 +78,9 @@ def _words(daemon: "DaemonClient", line: "Happened", tries: int) -> str:
 
 def _waiting_text(daemon: "DaemonClient") -> str:
     """The state, and what to do where the registered device is not connected."""
-    words, ours = state_words(State.WAITING_DEVICE), daemon.status().fingerprint
-    there = daemon.devices()
-    if ours is None or any(device.fingerprint == ours for device in there):
-        return words
-    locked = next((device.advice for device in there if device.fingerprint is None and device.advice), None)
-    do = locked or f"Connect your device, the one with the fingerprint {ours}, and unlock it."
-    return f"{words}. {do} It is asked as soon as it is ready; Ctrl-C leaves the approval as it is."
+    words, do = state_words(State.WAITING_DEVICE), device_words(daemon.devices(), daemon.status().fingerprint)
+    again = f". {do} It is asked as soon as it is ready; Ctrl-C leaves the approval as it is."
+    return words + again if do else words
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -134,6 +134,7 @@ class Devices:
         """The ready device with this master key, or why there is none."""
         device = await self.ready(fingerprint)
         if device is None:
+            _require_idle(one for one in await self.all() if one.fingerprint == fingerprint)
             raise NoSuchDevice(f"the device {fingerprint} is not connected, or not ready")
         return device
 
@@ -157,10 +158,7 @@ class Devices:
         if len(ready) == 1:
             return ready[0]
         if not ready:
-            for device in listed:
-                if device.state is DeviceState.BUSY:
-                    hint = "Answer what is on its screen first."
-                    raise DeviceUnready(f"{name_of(device)} is asked something now", hint=hint)
+            _require_idle(listed)
             raise NoSuchDevice("no device is ready")
         raise NoSuchDevice("several devices are ready", hint="Name one with --device.")
 
@@ -301,6 +299,14 @@ class Devices:
         """Cancel the operation on the device, if any. Raises NoSuchDevice."""
         await self.named(device_id)
         await self.bridge.cancel(device_id)
+
+
+def _require_idle(devices: Iterable[Device]) -> None:
+    """Raises DeviceUnready where one of them shows a question."""
+    for device in devices:
+        if device.state is DeviceState.BUSY:
+            hint = "Answer what is on its screen first."
+            raise DeviceUnready(f"{name_of(device)} is asked something now", hint=hint)
 
 
 def differs_by_eye(policy: Policy, place: AddressToShow) -> AddressDiffers:

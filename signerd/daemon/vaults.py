@@ -34,8 +34,8 @@ from signerd.daemon.views import account_keys, pin_preview, vault_view
 from signerd.errors import (
     AddressDiffers,
     AddressNotShown,
-    DeviceError,
     NoRegisteredKey,
+    NoSuchDevice,
     NotPinned,
     PlatformError,
     SignedOut,
@@ -318,7 +318,7 @@ def _compared(daemon: Daemon, wanted: Pin, answer: Compared) -> AtDevice:
 async def _shown(daemon: Daemon, wanted: Pin) -> AtDevice:
     try:
         device = await daemon.bridge_devices.of(wanted.own_key.origin.fingerprint)
-    except DeviceError as error:
+    except NoSuchDevice as error:
         error.hint = f"{error.hint} {_DO_WITHOUT}"
         raise
     await _enrol(daemon, device, wanted)

@@ -3,6 +3,7 @@ its transaction spends and pays, as this machine parsed it.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -13,13 +14,13 @@ from custody.common.pages.flow import Flow, Picture, address_lines, draw
 from custody.common.pages.rendering import Live, Stage, stages
 from custody.common.text import count
 from signerd.api.proposals import ProposalsApi
-from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY, UNDECIDED
+from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY, UNDECIDED, State
 from signerd.core.text import place_words
-from signerd.errors import IllegalEvent, StaleApproval
+from signerd.errors import DeviceError, IllegalEvent, StaleApproval
 from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import PageRequest, PageRoute, page, part
 from signerd.shapes import ChangeView, Happened, MoneyView, PaymentView, ProposalLine, ProposalView
-from signerd.standing import is_proof, own_words
+from signerd.standing import device_words, is_proof, own_words
 
 AT_THE_DEVICE = frozenset({"waiting-for-device", "exported", "signing"})
 # The steps from the decision to the confirmation, each with its states.
@@ -139,7 +140,12 @@ def _parts(request: PageRequest, view: ProposalView, *, changed: bool = False) -
 
 
 async def _proposal(request: PageRequest) -> dict[str, Any]:
-    return _parts(request, await request.call(ProposalsApi.proposal))
+    view, needs = await request.call(ProposalsApi.proposal), ""
+    if view.state == State.WAITING_DEVICE:
+        ours = next((str(own.key.fingerprint) for own in request.service.journal.own_keys()), None)
+        with suppress(DeviceError):
+            needs = device_words(await request.service.devices(), ours)
+    return {**_parts(request, view), "device_words": needs}
 
 
 async def _reviewed(request: PageRequest) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from signerd.core.states import State
 from signerd.core.values import Pin, VaultClaim
 from signerd.daemon import vaults
 from signerd.daemon.service import Daemon
-from signerd.errors import AccountReused, NoSuchDevice, VaultDiffers, WrongCode
+from signerd.errors import AccountReused, DeviceUnready, NoSuchDevice, VaultDiffers, WrongCode
 from signerd.journal import Journal
 from signerd.journal.keys_and_vaults import AtDevice
 from tests.support.daemons import daemon_at, notices, some_rounds, told, until_state
@@ -234,6 +234,10 @@ async def test_of_a_vault_that_was_never_pinned_no_notice_names_unpin(daemon):
 
 
 async def test_without_a_device_it_is_pinned_by_the_flag_only_and_the_device_comes_later(daemon, bridge):
+    bridge.becomes(DeviceState.BUSY)
+    with pytest.raises(DeviceUnready) as asked:
+        await vaults.pin(daemon, VAULT_ID, CODE)
+    assert asked.value.hint == "Answer what is on its screen first."
     bridge.becomes(DeviceState.LOCKED)
     with pytest.raises(NoSuchDevice) as refused:
         await vaults.pin(daemon, VAULT_ID, CODE)

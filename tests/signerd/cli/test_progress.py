@@ -144,8 +144,8 @@ def told_by(daemon):
     return told
 
 
-def device(fingerprint, advice=None):
-    return SimpleNamespace(fingerprint=fingerprint, advice=advice)
+def device(fingerprint, advice=None, detail=None):
+    return SimpleNamespace(fingerprint=fingerprint, advice=advice, detail=detail)
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,9 @@ def device(fingerprint, advice=None):
         ((device(OTHER),), DO),
         ((device(None, "Enter the PIN."),), "Enter the PIN."),
         ((device(OTHER), device(OURS)), None),
+        ((device(OURS, "Answer no there.", "An old question."),), "An old question. Answer no there."),
     ],
-    ids=["none", "another", "locked", "there"],
+    ids=["none", "another", "locked", "there", "busy"],
 )
 def test_where_the_device_is_not_there_the_person_is_told_what_to_do(devices, do):
     [first, last] = told_by(Telling(("state", "waiting-for-device"), ("state", "submitted"), devices=devices))
