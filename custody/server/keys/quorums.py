@@ -113,11 +113,8 @@ def vaults_left_short(
                 left += [(each[0], new_role) for each in had if each[0] in out[vault.id]]
             is_few = counts and len(left) < min(vault.m, len(had))
             for no, given in cases:
-                before, after = (
-                    missing(vault.approvers, [*given, *(each for each in able if each[0] not in no)])
-                    for able in (had, left)
-                )
-                if is_few or {*after} - {*before}:
+                could, can = ([*given, *(each for each in able if each[0] not in no)] for able in (had, left))
+                if is_few or {*missing(vault.approvers, can)} - {*missing(vault.approvers, could)}:
                     short[vault.id] = vault
     there = (vault for vault in short.values() if not _is_over(db, vault))
     return sorted(there, key=lambda vault: (vault.created_at, vault.id))
