@@ -106,7 +106,8 @@ def _accept(base: Psbt, returned: Psbt, signer: Signer) -> ProvenSpend:
     except PsbtMismatch as error:
         raise PsbtDiffers(str(error)) from error
     except ForeignSignature as error:
-        raise NotASigner(str(error)) from error
+        hint = "Submit the signatures of your own device alone, without those of other signers."
+        raise NotASigner(str(error), hint=hint) from error
     except BadSignature as error:
         raise SignatureInvalid.at("/psbt_base64", str(error), error.code) from error
 

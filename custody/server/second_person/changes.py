@@ -105,8 +105,9 @@ def confirm_change(ctx: Ctx, request: wire.ConfirmChangeRequest) -> wire.Applied
     change = _decidable(ctx, request.change_id)
     if not _may_confirm(ctx, change):
         raise errors.PermissionDenied(
-            "Your role in the organisation's first workspace is not the one that confirms; or, without a "
-            "rule, your role in the change's workspace lacks the permission."
+            "Another role confirms the organisation's changes: you would need it in its first workspace."
+            if _rule(ctx) is not None
+            else "Your role in the change's workspace lacks the permission that the change needs."
         )
     if change.asked_by == ctx.caller.user_id:
         raise errors.NoRoleOpens("You asked for this change: another member has to confirm it.")

@@ -212,8 +212,7 @@ class Store:
         """
         asked_at = time.perf_counter()
         if not self._turn.acquire(timeout=BUSY_TIMEOUT_MS / 1_000):
-            self._count(DatabaseTrouble.BUSY)
-            raise DatabaseUnavailable(DatabaseTrouble.BUSY.value)
+            raise self._unavailable(DatabaseTrouble.BUSY, "another write of this process went on too long")
         try:
             with self._trouble_named(), self._session(self._database.writing) as db, db.begin():
                 # Under the write lock, which a migration holds too: an old process never writes to a newer
@@ -292,18 +291,17 @@ class Store:
         try:
             yield
         except NoConnectionFree as error:
-            self._count(DatabaseTrouble.BUSY)
-            raise DatabaseUnavailable(DatabaseTrouble.BUSY.value) from error
+            raise self._unavailable(DatabaseTrouble.BUSY, "no connection was free") from error
         except DBAPIError as error:
             trouble = self._database.trouble_of(error.orig)
             if trouble is None:
                 raise
-            self._count(trouble)
-            log.warning("database in trouble", trouble=trouble.name, reason=str(error.orig).strip())
-            raise DatabaseUnavailable(trouble.value) from error
+            raise self._unavailable(trouble, str(error.orig).strip()) from error
 
-    def _count(self, trouble: DatabaseTrouble) -> None:
+    def _unavailable(self, trouble: DatabaseTrouble, reason: str) -> DatabaseUnavailable:
         self.meters.database_troubles.labels(trouble.name.lower()).inc()
+        log.warning("database in trouble", trouble=trouble.name, reason=reason)
+        return DatabaseUnavailable(trouble.value)
 
 
 class PageSnapshot:
