@@ -245,7 +245,8 @@ def require_givable(rights: Permissions, held: Permissions) -> None:
 def require_end(expires_at: datetime, now: datetime) -> None:
     """Raises Invalid."""
     if not now < expires_at <= now + LONGEST_LIFE:
-        raise Invalid.at("/expires_at", f"A program's account ends within {LONGEST_LIFE.days} days from now.")
+        days = LONGEST_LIFE.days
+        raise Invalid.at("/expires_at", f"A program's account ends in the future, and within {days} days.")
 
 
 def plain_address(text: str) -> str:

@@ -68,7 +68,7 @@ class JsonRequest(Request):
         try:
             text = (await self.body()).decode()
         except UnicodeDecodeError:
-            raise UnclearJson("The body is not UTF-8.") from None
+            raise UnclearJson("The body is not UTF-8, or it is compressed.") from None
         return json.loads(text, object_pairs_hook=_named_once, parse_float=_plain, parse_constant=_plain)
 
 

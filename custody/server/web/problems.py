@@ -111,7 +111,10 @@ def _pointer(location: tuple[str | int, ...]) -> str:
 
 
 _BY_STATUS = {
-    HTTPStatus.BAD_REQUEST: (ErrorCode.MALFORMED_JSON, "The request cannot be read."),
+    HTTPStatus.BAD_REQUEST: (
+        ErrorCode.MALFORMED_JSON,
+        "The body is nested too deeply, or one of its numbers has thousands of digits.",
+    ),
     HTTPStatus.NOT_FOUND: (ErrorCode.NOT_FOUND, "There is nothing at this address."),
     HTTPStatus.METHOD_NOT_ALLOWED: (ErrorCode.METHOD_NOT_ALLOWED, "This path takes another method."),
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: (ErrorCode.BODY_TOO_LARGE, "The body is too large."),

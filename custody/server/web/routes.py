@@ -217,7 +217,7 @@ def _invocation(
         raise Invalid.at("/header/Idempotency-Key", "A request has one Idempotency-Key.")
     for name, times in Counter(name for name, _ in request.query_params.multi_items()).items():
         if times > 1 and not isinstance(getattr(body, name, None), list):
-            raise Invalid.at(f"/{name}", "The query gives it twice.")
+            raise Invalid.at(f"/{name}", f"The query gives {name} twice.")
     return Invocation(
         call,
         body,
