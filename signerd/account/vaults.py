@@ -38,7 +38,7 @@ from signerd.errors import (
     WrongCode,
 )
 from signerd.journal import Journal
-from signerd.journal.keys_and_vaults import AtDevice
+from signerd.journal.keys_and_vaults import NOT_AT_DEVICE, AtDevice
 
 OF_OTHERS = f"{NO_KEY_OF_OURS[:-1]}: nothing of it is asked of you."
 
@@ -210,7 +210,7 @@ ONLY_LABELS = "No key differs, only its label: correct the fingerprint or path t
 
 def _disagreement(vault: Vault, given: Vault, words: str) -> VaultDiffers:
     """Shows both sides: the person has to find out which is wrong."""
-    difference = " ".join(differences(given, vault)) or "They are of different networks."
+    difference = " ".join(differences(given, vault, words)) or "They are of different networks."
     both = ((one.threshold, {key.xpub for key in one.cosigners}) for one in (given, vault))
     return VaultDiffers(
         f"{words} and the platform's record are not the same vault. {difference} "
@@ -256,15 +256,18 @@ def _seen(journal: Journal, claim: VaultClaim) -> SeenVault:
 
 def _seen_pinned(journal: Journal, claim: VaultClaim, pinned: Pin) -> SeenVault:
     vault_changes, own_keys = journal.changes_of(pinned), journal.own_keys()
+    own = own_key_of(pinned.vault, own_keys)
+    # The device of a former key saw it, and the one of now has not.
+    at_device = NOT_AT_DEVICE if own is None else journal.at_device(pinned)
     return SeenVault(
         claim.vault_id,
         pinned.workspace_id,
         pinned.name,
         pinned.vault,
-        own_key_of(pinned.vault, own_keys),
+        own,
         fault_of_pinned(pinned.vault, vault_changes, own_keys, journal.former_keys(), journal.lost()),
         pinned=True,
-        **vars(journal.at_device(pinned)),
+        **vars(at_device),
         changes=vault_changes,
         renamed=claim.name if claim.name != pinned.name else None,
     )

@@ -16,7 +16,7 @@ from multisig.tokens import Bytecode, Deploy, Payload, bytecode_hash
 from signerd.core.checks.before import is_mislabelled
 from signerd.core.checks.case import InspectedCase, Outcome, Verdict, refuse, warn
 from signerd.core.checks.rules import judge
-from signerd.core.checks.table import KIND, PROOFS, READABLE, Stage, case_of, kind_of, lower, run
+from signerd.core.checks.table import KIND, OF_OUR_KEY, PROOFS, READABLE, Stage, case_of, kind_of, lower, run
 from signerd.core.checks.tokens import KnownAddress, listed_at_first, token_of_payload
 from signerd.core.signing import signing_of
 from signerd.core.text import canonical
@@ -72,9 +72,10 @@ def review(snapshot: Snapshot, context: ReviewContext) -> ProposalReview:
         return _with_digest(snapshot, context, None, (unreadable.under(READABLE),))
     verdicts = run(Stage.BEFORE, case_of(snapshot, psbt, context))
     signing = signing_of(snapshot, context)
-    # A message that is called a payment, or the reverse, is refused, but inspected as what it is.
-    other = KIND if is_mislabelled(snapshot, psbt) else None
-    if signing is None or any(v.outcome is Outcome.REFUSE and v.name != other for v in verdicts):
+    # A message that is called a payment, or the reverse, is refused, but inspected as what it is; so is what
+    # a former key of ours would sign, or signed.
+    beside = {*OF_OUR_KEY, KIND} if is_mislabelled(snapshot, psbt) else OF_OUR_KEY
+    if signing is None or any(v.outcome is Outcome.REFUSE and v.name not in beside for v in verdicts):
         return _with_digest(snapshot, context, None, verdicts)
     assert context.pin is not None or snapshot.is_of_profile, "a vault that is not pinned is refused above"
     if kind_of(snapshot, psbt) in PROOFS:

@@ -27,7 +27,9 @@ HOLD, WARN = "hold", "warn"
 
 
 class Stage(StrEnum):
-    """When a check runs. Where one refuses ``BEFORE`` the inspection, nothing after it runs."""
+    """When a check runs. Where one refuses ``BEFORE`` the inspection, nothing after it runs, unless it is one
+    of ``OF_OUR_KEY``.
+    """
 
     READING = "reading"
     BEFORE = "before"
@@ -243,6 +245,8 @@ LOWERABLE = tuple(sorted(name for name, check in CHECKS.items() if check.lowered
 READABLE, LOWERED = "psbt-readable", "lowered"
 # The check that compares the transaction with its kind.
 KIND = "kind-known"
+# They say nothing against the transaction.
+OF_OUR_KEY = frozenset({"own-key", "key-revoked"})
 
 
 def kind_of(snapshot: Snapshot, psbt: Psbt) -> JudgedKind:

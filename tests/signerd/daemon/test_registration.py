@@ -191,6 +191,7 @@ async def test_it_is_read_at_sign_in_and_stops_what_waits_for_the_device(
         bridge.becomes(DeviceState.READY)
         await some_rounds(daemon)
         assert words in daemon.journal.record("p-1").reason
+        assert (await daemon.proposal("p-1")).title.startswith("Pay ")
         assert any(words in note and "signerd register" in note for note in (await daemon.status()).notes)
         assert [words in text for text in told(daemon, "registration", "alarm")] == [True]
         (device,) = await daemon.devices()
@@ -232,6 +233,7 @@ async def test_a_lost_key_is_not_registered_again_and_its_vault_is_shown_as_that
         assert len(bridge.messages) == asked
         (vault,) = await vaults.vaults(daemon)
         assert "replaced" not in vault.fault
+        assert (vault.enrolled, vault.address_shown) == (False, False)
 
 
 async def test_a_signature_turned_down_for_the_key_has_the_keys_read_at_once(daemon, platform):
