@@ -63,17 +63,18 @@ def changes(pin: Pin, claim: VaultClaim) -> tuple[str, ...]:
     return (*sentences, *contradictions(claim, pinned))
 
 
-def differences(known: Vault, shown: Vault) -> tuple[str, ...]:
-    """Sentences for the differences of two quorums. The order of keys does not count."""
+def differences(known: Vault, shown: Vault, whose: str = "the pinned vault") -> tuple[str, ...]:
+    """Sentences for the differences of two quorums, of which ``shown`` is the platform's record. The order of
+    keys does not count.
+    """
     sentences = []
     if known.threshold != shown.threshold:
-        sentences.append(
-            f"It needs {count(shown.threshold, 'signature', 'signatures')}, not {known.threshold}."
-        )
+        needed = count(shown.threshold, "signature", "signatures")
+        sentences.append(f"The record needs {needed}, {whose} {known.threshold}.")
     was, now = frozenset(known.cosigners), frozenset(shown.cosigners)
-    sentences += [_gone(key, shown) for key in known.cosigners if key not in now]
+    sentences += [_gone(key, shown, whose) for key in known.cosigners if key not in now]
     sentences += [
-        f"A cosigner came in: {key.origin}."
+        f"A cosigner is only in the record: {key.origin}."
         for key in shown.cosigners
         if key not in was
         and known.cosigner_for(key.fingerprint) is None
@@ -82,15 +83,15 @@ def differences(known: Vault, shown: Vault) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _gone(key: OriginKey, shown: Vault) -> str:
+def _gone(key: OriginKey, shown: Vault, whose: str) -> str:
     same = next((one for one in shown.cosigners if one.xpub == key.xpub), None)
     if same is not None:
-        return f"A cosigner's key is the same, labelled {same.origin} in the place of {key.origin}."
+        return f"A cosigner's key is the same, labelled {same.origin} in the record, {key.origin} in {whose}."
     other = shown.cosigner_for(key.fingerprint)
     if other is None:
-        return f"A cosigner went: {key.origin}."
+        return f"A cosigner is only in {whose}: {key.origin}."
     if other.origin != key.origin:
-        return f"A cosigner has another account: {other.origin} in the place of {key.origin}."
+        return f"A cosigner has another account: {other.origin} in the record, {key.origin} in {whose}."
     return f"A cosigner's key is another one, under the same label {key.origin}."
 
 

@@ -85,7 +85,7 @@ def test_s16_a_change_is_shown_and_unpin_ends_the_alarm(registered, outer):
     # Listing the vaults asks the platform for them.
     signerd("vaults", state=registered.state)
     text = signerd("vaults", state=registered.state).out
-    for part in ("ALARM", "came in", CODE, "signerd unpin"):
+    for part in ("ALARM", "only in the record", CODE, "signerd unpin"):
         assert part in text
     assert OTHER.verification_code not in text
     [vault] = signerd("vaults", "--json", state=registered.state).json

@@ -37,11 +37,23 @@ def test_a_name_is_a_label_and_neither_what_is_not_said_nor_the_order_of_keys_is
         ({"threshold": 1}, "signatures needed"),
         ({"signers": 4}, "cosigners"),
         ({"first_address": make_vault(account=1).address(0, 0)}, "first address"),
-        ({"descriptor": make_vault(threshold=1).descriptor}, "needs 1 signature, not 2"),
-        ({"descriptor": make_vault((ALICE, BOB, MALLORY)).descriptor}, f"came in: {MALLORY.fingerprint}"),
-        ({"descriptor": make_vault((ALICE, BOB, MALLORY)).descriptor}, f"went: {CAROL.fingerprint}"),
-        ({"descriptor": make_vault((ALICE, BOB)).descriptor}, f"went: {CAROL.fingerprint}"),
-        ({"descriptor": make_vault((ALICE, BOB, CAROL, MALLORY)).descriptor}, "came in"),
+        (
+            {"descriptor": make_vault(threshold=1).descriptor},
+            "needs 1 signature, the pinned vault 2",
+        ),
+        (
+            {"descriptor": make_vault((ALICE, BOB, MALLORY)).descriptor},
+            f"the record: {MALLORY.fingerprint}",
+        ),
+        (
+            {"descriptor": make_vault((ALICE, BOB, MALLORY)).descriptor},
+            f"vault: {CAROL.fingerprint}",
+        ),
+        (
+            {"descriptor": make_vault((ALICE, BOB)).descriptor},
+            f"vault: {CAROL.fingerprint}",
+        ),
+        ({"descriptor": make_vault((ALICE, BOB, CAROL, MALLORY)).descriptor}, "only in the record"),
         ({"descriptor": make_vault(account=1).descriptor}, "another account"),
         ({"descriptor": VAULT.descriptor[:-1]}, "cannot be used"),
         ({"descriptor": ""}, "cannot be used"),
