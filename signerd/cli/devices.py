@@ -20,9 +20,8 @@ OTHER_KEYS = (
     "Nothing is signed with it."
 )
 REPLACING = (
-    "\n  This device takes the place of the one that is registered now, for good. A vault keeps the keys it "
-    "was made with:\n"
-    "  of those that hold the former device's key nothing is signed here any more. Have their coins moved on."
+    "\n  It replaces {former} for good. A vault keeps the keys it was made with: nothing is signed here any "
+    "more of\n  the vaults with that key: {vaults}. Have their coins moved on."
 )
 # A severity that this version does not know is shown as a known flaw.
 _STOP, _FLAW = "STOP USING IT", "KNOWN FLAW"
@@ -167,8 +166,10 @@ def register(
         device = device_named(daemon.devices(), device).id
     preview = daemon.preview_airgapped(exports) if exports else daemon.preview_registration(device)
     desk.tell(_text(preview))
-    if replace:
-        desk.tell(REPLACING)
+    former = daemon.status().fingerprint if replace else None
+    if former not in {None, preview.fingerprint}:
+        named = [vault.name for vault in daemon.vaults() if vault.account is not None]
+        desk.tell(REPLACING.format(former=former, vaults=", ".join(named) or "none"))
     desk.confirm("Is this your device's fingerprint, and register these keys?", "Nothing was registered.")
     if exports:
         registered = register_files(desk, exports, preview.digest, challenge_file, replace=replace)

@@ -11,7 +11,7 @@ from firmware_bridge import DeviceState
 from signerd.cli import devices
 from tests.conformance.rigs import short_folder
 from tests.support.command import signerd
-from tests.support.wallets import ALICE
+from tests.support.wallets import ALICE, MALLORY
 
 
 def test_s22_a_device_is_listed_with_its_state_its_fingerprint_and_advice(new_desk, outer):
@@ -65,7 +65,10 @@ def test_the_same_key_again_is_no_mistake_and_another_active_one_is(new_desk, ou
     assert refused.error["code"] == "platform-refused"
     assert "--replace" in refused.error["hint"]
     replaced = signerd("register", "--yes", "--replace", state=new_desk.state)
-    assert "takes the place of the one that is registered" in replaced.out
+    assert "It replaces" not in replaced.out
+    outer.bridge.signer = outer.platform.signer = MALLORY
+    replaced = signerd("register", "--yes", "--replace", state=new_desk.state)
+    assert f"It replaces {ALICE.fingerprint} for good." in replaced.out
 
 
 @pytest.mark.parametrize(
