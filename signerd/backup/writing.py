@@ -36,6 +36,12 @@ from signerd.journal.storage import JOURNAL, fault_of, open_to_read
 LEAST_PASSPHRASE = 10
 
 
+def short(passphrase: str) -> str | None:
+    """Why it is not taken."""
+    is_short = len(passphrase) < LEAST_PASSPHRASE
+    return f"the passphrase has fewer than {LEAST_PASSPHRASE} characters" if is_short else None
+
+
 def back_up(
     state: Path, file: Path, now: datetime, *, passphrase: str | None = None, recipient: str | None = None
 ) -> tuple[Manifest, str]:
@@ -52,10 +58,9 @@ def back_up(
     else:
         if not passphrase:
             raise BackupNotMade("the passphrase is empty", hint="Give one, or a public key: --recipient.")
-        if len(passphrase) < LEAST_PASSPHRASE:
+        if too_short := short(passphrase):
             raise BackupNotMade(
-                f"the passphrase has fewer than {LEAST_PASSPHRASE} characters",
-                hint="Take a longer one, some words say: who has the file tries passphrases without a limit.",
+                too_short, hint="Take some words: who has the file tries passphrases without a limit."
             )
         sealed = seal_with(content, passphrase)
     with system_errors(BackupNotMade, f"{file} cannot be written"):

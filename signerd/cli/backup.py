@@ -37,12 +37,13 @@ def backup(desk: Desk, file: Path, recipient: str | None) -> None:
     """Back up the state folder into one encrypted file (age): pins, registrations, rules, what was signed,
     the chain of decisions. It holds no key, no session and no app's token.
     """
-    from signerd.backup.writing import back_up
+    from signerd.backup.writing import LEAST_PASSPHRASE, back_up, short
 
     require_new(file, BackupNotMade)
     passphrase = None
     if recipient is None:
-        passphrase = desk.answers.secret("Choose a passphrase for the backup", fresh=True)
+        question = f"Choose a passphrase for the backup, of {LEAST_PASSPHRASE} characters or more"
+        passphrase = desk.answers.secret(question, fresh=True, fault=short)
     made, mark = back_up(desk.state, file, datetime.now(UTC), passphrase=passphrase, recipient=recipient)
     entries = count(made.entries, "entry", "entries")
     desk.give(

@@ -26,7 +26,7 @@ from signerd.app import open_daemon, secret_store
 from signerd.backup.schedule import back_up_on_schedule
 from signerd.core.states import network_words, state_words
 from signerd.daemon.service import Daemon
-from signerd.errors import AlreadyConfigured, ConfigInvalid, ConfigMissing
+from signerd.errors import AlreadyConfigured, ConfigInvalid, ConfigMissing, SecretsLocked
 from signerd.journal.storage import held, make_private
 from signerd.loopback.serve import serving
 from signerd.notifying.notifier import notifying
@@ -209,7 +209,17 @@ def opened_store(config: Config, state: Path, answers: Prompter) -> SecretStore:
         return secret_store(config, state, lambda: None)
     fresh = not (state / SECRETS_FILE).exists()
     question = "Choose a passphrase for the secrets file" if fresh else "Passphrase of the secrets file"
-    given = answers.secret(question, fresh=fresh)
-    store = secret_store(config, state, lambda: given)
-    store.load()
-    return store
+
+    def opened(given: str) -> SecretStore:
+        store = secret_store(config, state, lambda: given)
+        store.load()
+        return store
+
+    def fault(given: str) -> str | None:
+        try:
+            opened(given)
+        except SecretsLocked as error:
+            return f"{error}. Once more:"
+        return None
+
+    return opened(answers.secret(question, fresh=fresh, fault=fault))
