@@ -54,7 +54,7 @@ class RefusedByPerson(BridgeError):
     sentence = "The request was refused on the device."
     state = DeviceState.READY
     hwi_code = -14
-    hint = "Nothing was signed. Start again if the refusal was a mistake."
+    hint = "Nothing was done. Start again if the refusal was a mistake."
     says_all = True
 
 

@@ -345,7 +345,7 @@ class BackupNotMade(BackupError):
 
 class FolderNotEmpty(BackupError):
     meaning = "The state folder is in use, and a backup is restored into an empty one."
-    default_hint = "Restore into a state folder of its own: `signerd --state DIR restore FILE`."
+    default_hint = "Restore into a state folder of its own: give another --state."
 
 
 class ConfigError(SignerdError):
@@ -592,7 +592,7 @@ class SocketUnusable(LoopbackError):
 
 class DaemonNotRunning(LoopbackError):
     meaning = "No daemon answers for this state folder."
-    default_hint = "Start it with `signerd run`, and give the same --state to both."
+    default_hint = "Start it with `signerd run`, or give the --state with which it runs."
     http_status = HTTPStatus.SERVICE_UNAVAILABLE
     exit_status = Exit.NOT_RUNNING
     hwi = HwiCode.DEVICE_CONN_ERROR
