@@ -50,10 +50,7 @@ class Mail:
 
     to: str
     subject: str
-    text: str
-
-    def __repr__(self) -> str:
-        return f"Mail(to={self.to!r}, subject={self.subject!r})"
+    text: str = field(repr=False)
 
 
 class Mailer(Protocol):

@@ -57,16 +57,12 @@ class Changes:
         # Notified at each commit.
         self.condition = threading.Condition()
         self._version = 0
-        self._closing = False
-
-    @property
-    def closing(self) -> bool:
-        """Whether the server is stopping: waiting calls then answer at once."""
-        return self._closing
+        # Whether the server is stopping: waiting calls then answer at once.
+        self.closing = False
 
     def close(self) -> None:
         """Wakes every waiting thread, and ends all further waits at once."""
-        self._closing = True
+        self.closing = True
         self.announce()
 
     @property
@@ -107,7 +103,7 @@ class Changes:
     def wait(self, seen: int, timeout: float) -> int:
         """Blocks a thread until the version is not `seen`, or for `timeout` seconds; returns the version."""
         with self.condition:
-            self.condition.wait_for(lambda: self._closing or self._version != seen, timeout)
+            self.condition.wait_for(lambda: self.closing or self._version != seen, timeout)
             return self._version
 
     def looks(self, seconds: float) -> Iterator[None]:
@@ -115,7 +111,7 @@ class Changes:
         server stops. What it waits for may be done by another process, whose commits are not announced here.
         """
         deadline = time.monotonic() + seconds
-        while not self._closing and (left := deadline - time.monotonic()) > 0:
+        while not self.closing and (left := deadline - time.monotonic()) > 0:
             seen = self.version
             yield
             self.wait(seen, min(left, RECHECK_SECONDS))
