@@ -315,13 +315,12 @@ def _answer(row: Row, page: PageContext) -> Response:
 def problem_page(page: PageContext, error: errors.CustodyError) -> Response:
     """An error where no form is to be shown again: a page of its own."""
     page.problem = error
-    if page.maybe_caller is not None:
-        try:
-            return page.render("problem.html")
-        except errors.CustodyError:
-            # Of a workspace that the person is not in: the frame would ask for it.
-            page.maybe_caller = None
-    return page.render("problem_bare.html")
+    try:
+        return page.render("problem.html")
+    except errors.CustodyError:
+        # Of a workspace that the person is not in: the frame would ask for it.
+        page.maybe_caller = None
+    return page.render("problem.html")
 
 
 def own_path(path: str) -> str:
