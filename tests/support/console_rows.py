@@ -11,7 +11,7 @@ from custody.server.console.application import ROOT, ROWS
 from custody.server.console.table import Row
 from tests.support.console import Visitor
 
-_READERS = "one|every|ticked|query|query_sats|query_day|number|cursor|vaults_to_choose"
+_READERS = "one|every|ticked|query|query_sats|number|cursor|vaults_to_choose"
 _FIELD = re.compile(rf"""\b(?:{_READERS})\(\s*(?:page, )?"(\w+)\"""")
 _PARAMETER = re.compile(r"{(\w+)(?::int)?}")
 # Where a list goes on (`PageContext.read_page`).

@@ -34,17 +34,8 @@ def query_sats(page: PageContext, name: str) -> int | None:
     return btc(text, f"/{name}") if text else None
 
 
-def query_day(page: PageContext, name: str) -> datetime | None:
-    """The beginning of the query's day in UTC; None where none is given. Raises Invalid."""
-    return _day(page.query(name), name)
-
-
-def form_day(page: PageContext, name: str) -> datetime | None:
-    """The same of a form's field."""
-    return _day(page.form.one(name), name)
-
-
-def _day(typed: str, name: str) -> datetime | None:
+def day_of(typed: str, name: str) -> datetime | None:
+    """The beginning of the day in UTC; None where none is typed. Raises Invalid."""
     text = typed.strip()
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC) if text else None
@@ -54,7 +45,7 @@ def _day(typed: str, name: str) -> datetime | None:
 
 def require_days_in_order(page: PageContext) -> None:
     """``from_day`` and ``to_day`` of a list's filter, named as on the page. Raises Invalid."""
-    first, last = query_day(page, "from_day"), query_day(page, "to_day")
+    first, last = day_of(page.query("from_day"), "from_day"), day_of(page.query("to_day"), "to_day")
     if first is not None and last is not None and first > last:
         raise Invalid.at("/from_day", "From is later than To: change one of them.")
 

@@ -26,7 +26,7 @@ from custody.server.console.limits import vault_limit
 from custody.server.console.rendering import csv_file
 from custody.server.console.reviews import Facts
 from custody.server.console.table import Row, form, live, template_view
-from custody.server.console.typed import form_day, query_day, query_sats
+from custody.server.console.typed import day_of, query_sats
 from custody.server.errors import Invalid, StateConflict
 from custody.server.store.models import VaultRow
 from custody.server.vaults.calls import quorum_warnings
@@ -197,7 +197,8 @@ def _wanted(page: PageContext, names: Sequence[str]) -> dict[str, Any]:
     if "least" in names:
         filters |= {"min_sats": query_sats(page, "least"), "max_sats": query_sats(page, "most")}
     if "since" in names:
-        filters |= {"from_time": query_day(page, "since"), "to_time": query_day(page, "before")}
+        filters["from_time"] = day_of(page.query("since"), "since")
+        filters["to_time"] = day_of(page.query("before"), "before")
     return {name: value for name, value in filters.items() if value != ""}
 
 
@@ -225,7 +226,7 @@ def _file(
 
 
 def _until(page: PageContext) -> dict[str, Any]:
-    return {"until": form_day(page, "until")}
+    return {"until": day_of(page.form.one("until"), "until")}
 
 
 def _coin(page: PageContext) -> history.VaultCoin | None:
