@@ -3,6 +3,7 @@
 """
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,7 +36,7 @@ def make_or_ask(access: Access, call: Callable[[Input], Any], request: Input, wo
     give(
         change,
         f"Asked for: change {change.change_id}. Nothing has changed yet.",
-        f"  Somebody else confirms it, {_when(change)}: custody change confirm {change.change_id}",
+        f"  Somebody else confirms it. It {_when(change)}: custody change confirm {change.change_id}",
     )
 
 
@@ -103,7 +104,9 @@ def _what(one: "Change") -> str:
 
 
 def _when(one: "Change") -> str:
-    return f"from {one.not_before:%Y-%m-%d %H:%M} until {one.expires_at:%Y-%m-%d %H:%M} UTC"
+    from custody.common.change_words import open_words
+
+    return open_words(one, datetime.now(UTC))
 
 
 def _row(one: "Change") -> tuple[str, ...]:
@@ -116,4 +119,4 @@ def _show(one: "Change") -> None:
     aside(f"{one.asked_by_name} asks for: {_what(one)} (change {one.change_id}, {one.status.lower()})")
     for name, words in facts_of(one):
         aside(f"  {name}: {words}")
-    aside(f"  may be confirmed {_when(one)}")
+    aside(f"  It {_when(one)}")

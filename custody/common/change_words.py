@@ -9,7 +9,7 @@ from typing import Any, Final
 from custody.common.text import SATS_PER_BTC, bounds, minute, network_words
 from custody.schemas.call import PERMISSION_WORDS, Call, PermissionName
 from custody.schemas.calls import CONFIRMABLE
-from custody.schemas.changes import Change
+from custody.schemas.changes import Change, ChangeStatus
 from custody.schemas.common import MAX_SATS
 from custody.schemas.limits import UPDATE_VAULT
 from custody.schemas.vaults import CREATE_WALLET
@@ -85,6 +85,14 @@ def title_of(change: Change) -> str:
     return TITLES.get(change.path, "A change")
 
 
+def open_words(change: Change, now: datetime) -> str:
+    """When it can be confirmed."""
+    ends = f"can be confirmed until {minute(change.expires_at)}"
+    if now < change.not_before:
+        return f"cools off until {minute(change.not_before)}, then {ends}"
+    return f"has cooled off, {ends}" if change.not_before > change.asked_at else ends
+
+
 def question_of(call: Call[Any, Any]) -> str:
     """Whether the call is to be made, for the person who asks for it: ``Delete a role?``."""
     words = call.second_person or call.attempt
@@ -121,6 +129,8 @@ def _beside_now(change: Change, field: str, value: Any) -> str:
     # Of a record, its name is in force.
     shown = _plain_words if field in _RECORDS else partial(_words, change, field)
     now = _limit_words(change, change.in_force) if is_limit else shown(change.in_force[field])
+    if change.status != ChangeStatus.PENDING:
+        return f"before {now}, then {words}"
     return f"{words}, as now" if words == now else f"now {now}, from then on {words}"
 
 

@@ -105,9 +105,9 @@ class ChangesQuery(WorkspaceQuery):
 
 class Change(Shape):
     """``network``, ``chain`` and ``workspace_name`` are the workspace's. ``names``: of the records in a
-    waiting change's body, by its field; what is not there is left out. ``in_force``: what holds now in the
-    place of fields of a waiting change's body, for limits, a vault's controls and the rule: of a record, its
-    name.
+    change's body, by its field; what is not there is left out. ``in_force``: what holds now, or held when it
+    was decided, in the place of fields of its body, for limits, a vault's controls and the rule: of a record,
+    its name.
     ``asked_by``, ``decided_by``: user ids. It is confirmed from ``not_before`` until ``expires_at``.
     """
 

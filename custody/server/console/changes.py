@@ -2,8 +2,7 @@
 
 from starlette.responses import Response
 
-from custody.common.change_words import facts_of, nameless_field, title_of
-from custody.common.text import minute
+from custody.common.change_words import facts_of, nameless_field, open_words, title_of
 from custody.schemas.changes import (
     CHANGES,
     CONFIRM_CHANGE,
@@ -30,7 +29,10 @@ def _roles(page: PageContext) -> list[RoleDetails]:
     return page.read(ROLES, workspace_id=first.id)
 
 
-changes = template_view("changes/changes.html", changes=CHANGES, rule=SECOND_PERSON_RULE, roles=_roles)
+changes = template_view(
+    "changes/changes.html", changes=CHANGES, rule=SECOND_PERSON_RULE, roles=_roles,
+    now=lambda page: page.services.tools.clock(),
+)  # fmt: skip
 
 
 def _change(page: PageContext) -> Change:
@@ -48,14 +50,12 @@ def _change(page: PageContext) -> Change:
 
 def review_confirmation(page: PageContext) -> Review:
     change = _change(page)
-    facts = _facts(change)
-    cools = f"It cools off until {minute(change.not_before)}. Confirmed after that, it"
-    begins = cools if change.not_before > change.asked_at else "It"
+    facts, opens = _facts(change), open_words(change, page.services.tools.clock())
     return Review(
         "Confirm this change?",
         facts,
         "Confirm",
-        f"{begins} takes effect at once, in the name of the member who asked.",
+        f"It {opens}. Confirmed, it takes effect at once, in the name of the member who asked.",
         pinned=(shown_mark(facts),),
     )
 
@@ -79,7 +79,10 @@ def confirm(page: PageContext) -> Response:
 
 def _warning(page: PageContext) -> str:
     if page.form.ticked("is_on"):
-        return "From then on no member changes roles, limits, members or this rule alone."
+        return (
+            "From then on no member alone changes members, roles, limits, vaults' controls, the address "
+            "book, webhooks, programs, the identity provider or this rule, or marks another's key as lost."
+        )
     return "Each member then changes policy alone."
 
 

@@ -13,7 +13,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 from starlette.responses import Response, StreamingResponse
 
-from custody.common.change_words import facts_of, kind_words, nameless_field, title_of
+from custody.common.change_words import facts_of, kind_words, nameless_field, open_words, title_of
 from custody.common.pages.figures import sentence
 from custody.common.pages.rendering import Templates
 from custody.common.pages.serving import attachment
@@ -98,7 +98,8 @@ def _qr(text: str) -> str:
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
 _NAMED: tuple[Any, ...] = (
-    moment, kind_words, sats_of, is_everything, title_of, facts_of, nameless_field, member_words, token_units,
+    moment, kind_words, sats_of, is_everything, title_of, facts_of, nameless_field, open_words, member_words,
+    token_units,
 )  # fmt: skip
 TEMPLATES = Templates(
     _HERE / "templates",

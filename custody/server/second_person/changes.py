@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from sqlalchemy import ColumnElement, exists, or_, select
 from sqlalchemy.orm import Session
 
+from custody.common.text import minute
 from custody.schemas import changes as wire
 from custody.schemas.call import Call
 from custody.schemas.calls import CONFIRMABLE
@@ -111,7 +112,8 @@ def confirm_change(ctx: Ctx, request: wire.ConfirmChangeRequest) -> wire.Applied
         )
     if change.asked_by == ctx.caller.user_id:
         raise errors.NoRoleOpens("You asked for this change: another member has to confirm it.")
-    if request.in_force is not None and _shape(ctx, change).in_force != request.in_force:
+    before = _shape(ctx, change)
+    if request.in_force is not None and before.in_force != request.in_force:
         raise errors.StateConflict("What is in force has changed since you read the change: read it again.")
     _require_cooled(ctx, change.not_before)
     call = _call_at(change.path)
@@ -133,7 +135,7 @@ def confirm_change(ctx: Ctx, request: wire.ConfirmChangeRequest) -> wire.Applied
     ctx.db.flush()
     require_two(ctx.db, change.organisation_id)
     return wire.AppliedChange(
-        change=_decided(ctx, change, ChangeStatus.APPLIED, CONFIRMED),
+        change=_decided(ctx, change, ChangeStatus.APPLIED, CONFIRMED, before),
         answer=call.writer.dump_python(answer, mode="json", by_alias=True),
     )
 
@@ -144,7 +146,7 @@ def decline_change(ctx: Ctx, request: wire.DeclineChangeRequest) -> wire.Change:
     if change.asked_by != ctx.caller.user_id and not _may_confirm(ctx, change):
         raise errors.NoRoleOpens("Only the member who asked for it, or one who may confirm it, declines it.")
     change.reason = request.reason or None
-    return _decided(ctx, change, ChangeStatus.DECLINED, DECLINED)
+    return _decided(ctx, change, ChangeStatus.DECLINED, DECLINED, _shape(ctx, change))
 
 
 def change_expiry(store: Store, clock: Clock, audit: AuditLog) -> Sweep:
@@ -205,7 +207,7 @@ def _cooling(ctx: Ctx, call: Call[Any, Any], call_request: BaseModel) -> timedel
 
 def _require_cooled(ctx: Ctx, ready: datetime) -> None:
     if ctx.now < ready:
-        raise errors.StateConflict(f"It is cooling off until {ready:%-d %B %Y, %H:%M} UTC.")
+        raise errors.StateConflict(f"It is cooling off until {minute(ready)}.")
 
 
 # --- what is stored -----------------------------------------------------------------------------------------
@@ -300,7 +302,10 @@ def require_waiting(status: ChangeStatus) -> None:
         raise errors.StateConflict(_OVER[status], hint="See what waits for a second person now.")
 
 
-def _decided(ctx: Ctx, change: PendingChangeRow, status: ChangeStatus, event: Event) -> wire.Change:
+def _decided(
+    ctx: Ctx, change: PendingChangeRow, status: ChangeStatus, event: Event, before: wire.Change
+) -> wire.Change:
+    change.names, change.in_force = before.names, before.in_force
     change.status, change.decided_at = status.value, ctx.now
     change.decided_by, change.decided_by_name = ctx.caller.user_id, ctx.caller.name
     ctx.db.flush()
@@ -356,8 +361,8 @@ def _shapes(ctx: Ctx, with_present: set[str], changes: Sequence[PendingChangeRow
             workspace_name=(place := ctx.db.get_one(WorkspaceRow, change.workspace_id)).name,
             network=place.network,
             chain=place.chain,
-            names=names.get(change.id, {}),
-            in_force=in_force.get(change.id, {}),
+            names=names.get(change.id, change.names or {}),
+            in_force=in_force.get(change.id, change.in_force or {} if change.id in with_present else {}),
             status=_status(ctx, change),
         )
         for change in changes

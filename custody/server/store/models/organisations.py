@@ -211,6 +211,9 @@ class PendingChangeRow(Base):
     asked_at: Mapped[datetime]
     not_before: Mapped[datetime]
     expires_at: Mapped[datetime]
+    # As they were when it was decided, for those who read it afterwards.
+    names: Mapped[dict[str, Any] | None]
+    in_force: Mapped[dict[str, Any] | None]
     decided_by: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
     decided_by_name: Mapped[str | None]
     decided_at: Mapped[datetime | None]

@@ -64,7 +64,7 @@ def test_what_waits_for_a_second_person_promises_nothing_at_once(here, two):
     admin, _ = two
     limit = {"new_transaction_limit": "2", "cycle_period": "M", "cycle_day": "1"}
     admin.open(f"{here}/roles/1").send(f"{here}/roles/1/limit", **limit, status=409)
-    assert "Once another member has confirmed it: It applies at once, to 2 members." in admin.words
+    assert "Another member has to confirm it first. It applies at once, to 2 members." in admin.words
 
 
 def test_every_field_of_a_call_that_can_wait_has_words():
@@ -84,14 +84,20 @@ def test_a_change_is_asked_for_shown_in_words_and_confirmed_after_cooling(desk, 
     assert alice.facts["Limit"] == limit
     assert alice.facts["Permissions"] == "See balances and payments"
     assert alice.facts["Asked for by"] == "admin@example.org"
-    assert "cooling off until 2 Mar 2026, 12:00 UTC" in alice.words
+    assert (
+        "cools off until 2 Mar 2026, 12:00 UTC, then can be confirmed until 9 Mar 2026, 12:00 UTC"
+        in alice.words
+    )
     alice.send(f"{here}/changes/confirm").confirm(f"{here}/changes/confirm", status=409)
     assert "cooling off" in alice.page.all("div", role="alert")[0].words
     desk.later(hours=25)
     alice.sign_in("alice@example.org").open(f"{here}/changes")
+    assert "has cooled off, can be confirmed until 9 Mar 2026, 12:00 UTC" in alice.words
     alice.send(f"{here}/changes/confirm").confirm(f"{here}/changes/confirm")
-    done = ["Make a role", "admin@example.org", "confirmed by alice@example.org"]
-    assert done in [cells[:3] for cells in alice.rows]
+    decided = [
+        cells for cells in alice.rows if cells[1:3] == ["admin@example.org", "confirmed by alice@example.org"]
+    ]
+    assert ("Name: Payers" in decided[0][0], f"Limit: {limit}" in decided[0][0]) == (True, True)
     assert "Payers" in alice.open(f"{here}/roles").words
     ask(admin.sign_in("admin@example.org"), here, "Others").confirm(f"{here}/roles/new")
     desk.world.clock.advance(seconds=1)
@@ -115,6 +121,11 @@ def test_what_is_confirmed_is_what_was_shown(desk, here, two):
     alice.open(f"{here}/changes").post_one(confirm, change_id=second).confirm(confirm)
     alice.post_one(confirm, **stale, status=409)
     assert "would now do something else" in alice.words
+    made = next(cells[0] for cells in alice.open(f"{here}/changes").rows if "confirmed by" in cells[2])
+    assert "Vault: Treasury" in made
+    assert (
+        "Limit: before at most 10.00000000 BTC in each payment, however many there are, then at most" in made
+    )
 
 
 @pytest.mark.parametrize(("decision", "words"), [("confirm", "confirmed"), ("decline", "declined")])

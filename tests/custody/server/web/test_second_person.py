@@ -192,7 +192,7 @@ class TestCoolingOff:
         lowered = ok(ask(alice, "update-role-policies", **RAISED | lower))
         for change in (raised, split, listed, off):
             problem = refused(decide(ruled, change), 409, "STATE_CONFLICT")
-            assert "cooling off until 2 March 2026" in problem["detail"]
+            assert "cooling off until 2 Mar 2026" in problem["detail"]
         ok(decide(ruled, lowered))
         world.clock.advance(hours=24)
         dora = again(world, DORA)
