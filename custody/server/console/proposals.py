@@ -241,7 +241,6 @@ def propose_change(page: PageContext) -> Response:
     return page.redirect(f"{page.workspace.path}/proposals/{made.psbt_id}", _change(page).done)
 
 
-cancel_page = template_view("proposals/cancel.html", proposal=proposal_of)
 release_page = template_view("proposals/release.html", proposal=proposal_of)
 
 
@@ -265,6 +264,11 @@ def _signatures_are_out(page: PageContext) -> str:
         "holds enough of them can still send it. Its coins stay locked: take them back afterwards, or free "
         "them."
     )
+
+
+cancel_page = template_view(
+    "proposals/cancel.html", proposal=proposal_of, facts=_what_it_pays, warning=_signatures_are_out
+)
 
 
 def _after_ending(ended: wire.CancelPsbtResponse) -> str:
@@ -314,8 +318,7 @@ ROWS = (
         for kind in CHANGES
     ),
     form(
-        f"{_ONE}/cancel", wire.CANCEL_PSBT, cancel_page, _after_ending, asks="Cancel it",
-        beside=_what_it_pays, warns=_signatures_are_out, optional=("reason",), has_page=True,
+        f"{_ONE}/cancel", wire.CANCEL_PSBT, cancel_page, _after_ending, optional=("reason",), has_page=True,
     ),
     form(
         f"{_ONE}/release", wire.CANCEL_PSBT, release_page, _after_ending,

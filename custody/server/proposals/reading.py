@@ -109,15 +109,18 @@ def page(ctx: Ctx, query: PsbtQuery) -> Page[wire.Proposal | Unreadable]:
     return Page(items, min(total, MAX_COUNTED), after is not None, after, total <= MAX_COUNTED)
 
 
+_NO_PAYMENTS: Final = (
+    ProposalStatus.REPLACED, ProposalStatus.PROVEN, ProposalStatus.REJECTED, ProposalStatus.EXPIRED,
+    ProposalStatus.CANCELLED,
+)  # fmt: skip
+
+
 def newest(ctx: Ctx, most: int) -> Listed[wire.Proposal]:
-    """The newest proposals that wait for signatures, and as many payments that do not."""
+    """The newest proposals that wait for signatures, and as many payments that were approved."""
     ours = _visible(ctx)
     waits = ProposalRow.status == ProposalStatus.PENDING
-    order, no_payments = (
-        (ProposalRow.created_at, ProposalRow.id),
-        (ProposalStatus.REPLACED, ProposalStatus.PROVEN),
-    )
-    parts = (ours.where(waits), ours.where(~waits, ProposalRow.status.not_in(no_payments)))
+    order = (ProposalRow.created_at, ProposalRow.id)
+    parts = (ours.where(waits), ours.where(~waits, ProposalRow.status.not_in(_NO_PAYMENTS)))
     listed = (ctx.db.scalars(going_on(part, order, None, newest=True).limit(most)) for part in parts)
     return _records(ctx, list(chain.from_iterable(listed)))
 
