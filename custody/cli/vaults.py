@@ -315,7 +315,7 @@ def _stopped(name: str, now: "VaultControls") -> "Iterator[str]":
         return
     yield f"The vault '{name}' is frozen."
     if now.unfreeze_asked_at is not None:
-        yield "  It goes on once another person says so, within a day: custody vault unfreeze."
+        yield "  Payments go on once a second person unfreezes it, within a day: custody vault unfreeze."
     yield from _waiting(now)
 
 

@@ -440,7 +440,9 @@ def fault_sentence(
     """
     words, place = fault_words(fault, patterns), (*within, *fault["loc"])
     if fault["type"] == "value_error":
-        return f"{_field_words(place)}: {words}" if place else _OF_A_MODEL.sub("", words, count=1)
+        goes_on = words.startswith("has a character")
+        said = f"{_field_words(place)}{'' if goes_on else ':'} {words}"
+        return said if place else _OF_A_MODEL.sub("", words, count=1)
     if fault["type"] == "extra_forbidden":
         return f"'{place[-1]}' {words}"
     return f"{_field_words(place)} {words}"

@@ -219,8 +219,10 @@ def _tell_export(seen: "ExportSummary") -> None:
     rows = count(seen.rows, "row", "rows")
     say(f"{rows} of {seen.chain_id}, from {seen.first} to {seen.last}{gaps}: each as it was recorded.")
     if seen.confirmed:
-        confirmed = "with the rows before each up to a gap, they are confirmed."
-        say(f"Checkpoints name {seen.confirmed} of them: {confirmed}")
+        to = seen.first + seen.confirmed_rows - 1
+        which = f"{seen.confirmed_rows} of the rows" if seen.gaps else f"rows {seen.first} to {to}"
+        rest = "; the rest are not confirmed yet" if seen.confirmed_rows < seen.rows else ""
+        say(f"Checkpoints confirm {which}{rest}.")
     else:
         aside("No checkpoint confirms a row: the file agrees with itself, which a forger can arrange.")
 

@@ -29,8 +29,7 @@ _P = PermissionName
 READY_ROLES = (
     ReadyRole(
         "Treasurer",
-        "Proposes payments up to its limit, keeps the address book. It may manage vaults, too: the rule of "
-        "the second person has another member confirm that",
+        "Proposes payments up to its limit, keeps the address book, manages vaults",
         frozenset({_P.MANAGE_WORKSPACE, _P.PAYMENT_INIT, _P.VIEW_BALANCES}),
         limit="",
     ),
@@ -51,6 +50,11 @@ READY_ROLES = (
     ),
 )
 _EMPTY = ReadyRole("", "", frozenset(), limit="")
+# One permission is for both: to propose payments, and to change what bounds them.
+_LIFTS = (
+    "Its members can also lift every vault's limits and controls: alone, unless the rule of the second "
+    "person is on."
+)
 
 
 roles = template_view("roles/roles.html", roles=wire.ROLES)
@@ -70,9 +74,13 @@ def _limit_in_force(page: PageContext) -> dict[str, Any]:
 
 
 role_page = template_view(
-    "roles/role.html", role=_role, permissions=PERMISSION_WORDS,
+    "roles/role.html", role=_role, permissions=PERMISSION_WORDS, lifts=_LIFTS,
     in_force_mark=lambda page: in_force_mark(page, _limit_in_force(page)),
 )  # fmt: skip
+
+
+def _lifts(page: PageContext) -> str:
+    return _LIFTS if _P.MANAGE_WORKSPACE in page.form.every("permissions") else ""
 
 
 def _holders(page: PageContext) -> str:
@@ -85,6 +93,7 @@ ROWS = (
     Row("GET", _HERE, roles),
     form(
         _HERE + "/new", wire.CREATE_ROLE, new_role_page, "The role is made.", asks="Make the role",
+        warns=_lifts,
         given=lambda page: role_limit(page, "transaction_limit"), has_page=True,
     ),
     Row("GET", _ONE, role_page),

@@ -12,9 +12,9 @@ from typing import Final
 from sqlalchemy import Select, String, cast, exists, select
 from sqlalchemy.orm import Session
 
-from custody.common.text import btc
+from custody.common.text import btc, minute
 from custody.schemas.changes import ChangeStatus
-from custody.schemas.proposals import ProposalStatus
+from custody.schemas.proposals import ProposalStatus, TxType
 from custody.server.jobs.outbox import IS_OPEN, Again, Finish, JobDone, Task, enqueue_new
 from custody.server.keys.quorums import approver, due
 from custody.server.mail.jobs import WAITING, one_line, plain, sent
@@ -163,9 +163,18 @@ def _proposals(db: Session, user_id: int, now: datetime) -> list[Item]:
     return [_proposal(*row) for row in db.execute(query)]
 
 
+_KINDS: Final = {
+    TxType.SEND: "payment from",
+    TxType.FORWARD: "forward into",
+    TxType.DEPLOY: "token of",
+    TxType.CALL: "call of a token of",
+    TxType.PROOF: "proof of control of",
+}
+
+
 def _proposal(proposal: ProposalRow, vault: str, workspace: str, organisation: str) -> Item:
     where = f"vault {plain(vault)}, {plain(workspace)} of {plain(organisation)}"
-    words = f"{proposal.tx_type} of {where}: proposal {proposal.id}"
+    words = f"{_KINDS[TxType(proposal.tx_type)]} {where}: proposal {proposal.id}"
     paid = [
         f"{btc(amount)} BTC to {address}"
         for amount, address in zip(proposal.amounts_sats, proposal.recipients, strict=False)
@@ -201,7 +210,7 @@ def _changes(db: Session, user_id: int, now: datetime) -> list[Item]:
     items = []
     for change, organisation in db.execute(query):
         call = change.path.rpartition("/")[2]
-        later = f", not before {change.not_before:%Y-%m-%d %H:%M} UTC" if change.not_before > now else ""
+        later = f", not before {minute(change.not_before)}" if change.not_before > now else ""
         words = (
             f"change of {plain(organisation)}, {call}, asked for by {plain(change.asked_by_name)}: "
             f"change {change.id}{later}"

@@ -340,8 +340,8 @@ def _number(cell: str) -> int:
 class ExportSummary:
     """Counts of an export, filled while it is checked. ``gaps``: places where a filter left rows out.
 
-    ``confirmed`` counts rows that a checkpoint names: without one, a file proves only that it agrees with
-    itself.
+    ``confirmed`` counts rows that a checkpoint names, ``confirmed_rows`` these and those before each up to a
+    gap: without one, a file proves only that it agrees with itself.
     """
 
     chain_id: str = ""
@@ -350,6 +350,7 @@ class ExportSummary:
     last: int = 0
     gaps: int = 0
     confirmed: int = 0
+    confirmed_rows: int = 0
 
 
 def find_export_fault(
@@ -357,6 +358,7 @@ def find_export_fault(
 ) -> ChainFault | None:
     """The first row that was edited, moved or added; a row that is missing shows as a gap, in ``seen``."""
     previous: ChainedRow | None = None
+    unnamed = 0
     for chained in rows:
         row = chained.row
         if previous is None:
@@ -371,6 +373,10 @@ def find_export_fault(
             return ChainFault(row.chain_id, row.position, sentence)
         if previous is not None and row.position > previous.row.position + 1:
             seen.gaps += 1
+            unnamed = 0
+        unnamed += 1
+        if mark is not None:
+            seen.confirmed_rows, unnamed = seen.confirmed_rows + unnamed, 0
         seen.rows, seen.last, previous = seen.rows + 1, row.position, chained
     return None
 

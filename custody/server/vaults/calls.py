@@ -227,12 +227,15 @@ def _take_account(ctx: Ctx, user_id: int, pointer: str) -> tuple[KeyRow, KeyAcco
 
 def quorum_warnings(m: int, n: int) -> list[str]:
     """S27: with disjoint quorums, a lying platform or a mistake can get one invoice paid twice."""
-    warning = (
-        f"{m} of {n} signers are enough, so that two groups without a member in common can each pay the "
-        f"same invoice from different coins, and no signer's machine sees both. With {n // 2 + 1} of {n} "
-        "every two groups share a signer."
-    )
-    return [warning] if 2 * m <= n else []
+    if 2 * m > n:
+        return []
+    who, others = f"Any {m} of the {n} can pay", "others'"
+    if m == 1:
+        who = f"Each of the {n} can pay alone"
+    if n == 2:
+        who, others = "Either of the two can pay alone", "other's"
+    twice = f"{who}, without the {others} knowing: one invoice can be paid twice."
+    return [f"{twice} With {n // 2 + 1} of {n} every two payments share a signer."]
 
 
 def _wanted(ctx: Ctx, wanted: wire.VaultsQuery) -> Select[VaultRow]:

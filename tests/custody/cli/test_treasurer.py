@@ -62,7 +62,7 @@ def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkey
         "The limit is 1.50000000 BTC.",
         "Each signer's device is checked once in 6 months.",
         "No changes wait.",
-        "The vault 'Cold reserve' is frozen.\n  It goes on once another person says so",
+        "The vault 'Cold reserve' is frozen.\n  Payments go on once a second person unfreezes it",
         "vaults.vault_policy_replaced",
         "You get a mail when something waits for you, without amounts and addresses.",
         "You get no mail when something waits for you.",

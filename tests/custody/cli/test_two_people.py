@@ -113,7 +113,7 @@ def test_one_person_freezes_a_vault_and_two_unfreeze_it(ruled, run):
     told = run(ADMIN, "vault", "freeze", "Treasury", "--reason", "a stolen laptop")
     assert (told.stdout, is_frozen()) == ("The vault 'Treasury' is frozen.\n", True), told.output
     first = run(ADMIN, "vault", "unfreeze", "Treasury")
-    assert "It goes on once another person says so" in first.stdout
+    assert "Payments go on once a second person unfreezes it" in first.stdout
     assert is_frozen()
     second = run(EVE, "vault", "unfreeze", "Treasury")
     assert (second.stdout, is_frozen()) == ("The vault 'Treasury' goes on.\n", False)

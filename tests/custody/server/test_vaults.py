@@ -26,8 +26,10 @@ from tests.support.platform import register_key, seed
 
 def test_s27_whoever_makes_a_vault_that_two_separate_groups_can_spend_from_is_warned(desk):
     (told,) = ok(desk.create_vault("Weak", m=1))["warnings"]
-    assert told.startswith("1 of 3 signers are enough, so that two groups without a member in common")
-    assert "With 2 of 3 every two groups share a signer." in told
+    assert told.startswith(
+        "Each of the 3 can pay alone, without the others' knowing: one invoice can be paid twice."
+    )
+    assert "With 2 of 3 every two payments share a signer." in told
     assert not any("warnings" in vault for vault in desk.wallets())
 
 

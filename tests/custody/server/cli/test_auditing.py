@@ -103,8 +103,10 @@ class TestExport:
         assert (answer.exit_code, count) == (0, rows_in(export) + 1)
         assert json.loads(answer.stdout) == {
             "chain_id": "workspace:1", "rows": count, "first": 1, "last": count, "gaps": 0, "confirmed": 1,
-            "fault": None, "whole": True,
+            "confirmed_rows": count, "fault": None, "whole": True,
         }  # fmt: skip
+        answer = audit("verify-export", file, *given)
+        assert f"Checkpoints confirm rows 1 to {count}.\n" in answer.stdout
         assert audit("verify-export", file, *given[:2]).exit_code == Exit.USAGE
         wrong = audit("verify-export", file, *given[:3], "2" * 64)
         assert (wrong.exit_code, "not a trusted key" in wrong.stderr) == (1, True)

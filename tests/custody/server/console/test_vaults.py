@@ -59,7 +59,7 @@ def test_a_vault_is_made_after_its_signers_were_shown_back(desk, admin):
     admin.send(path, m="1", repeated=hidden, **typed, status=422)
     admin.send(path, m="1", repeated=signers, **typed)
     assert (admin.facts["Signatures needed"], "alice@example.org" in admin.facts["Signers"]) == ("1", True)
-    assert "two groups without a member in common" in admin.words
+    assert "Either of the two can pay alone, without the other's knowing: one invoice" in admin.words
     assert len(desk.wallets()) == 1
     admin.confirm(path)
     assert [vault["name"] for vault in desk.wallets() if vault["m"] == 1] == ["Payroll"]
