@@ -176,7 +176,7 @@ def staged(path: Path, text: str) -> Iterator[Callable[[], Path]]:
 def looser_rules(old: Rules, new: Rules, network: Network) -> tuple[str, ...]:
     """A sentence for each old rule that no new rule covers."""
     gone = (rule for rule in old.rules if not any(_covers(other, rule) for other in new.rules))
-    return tuple(f"It holds no more as it did: {rule_words(rule, network)}." for rule in gone)
+    return tuple(f"This rule goes or gets weaker: {rule_words(rule, network)}." for rule in gone)
 
 
 def _covers(new: Rule, old: Rule) -> bool:

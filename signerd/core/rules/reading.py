@@ -79,8 +79,9 @@ def _with_codes(rule: Rule, known: Known) -> Rule:
     if not codes:
         raise _Mistake(
             (VAULTS, rule.vault),
-            "no vault was ever pinned here under that name: write the vault's verification code, which "
-            "counts before it is pinned too, or an id that `signerd vaults` shows as pinned",
+            "no vault was ever pinned here under that id, and a name does not count: write the vault's "
+            "verification code, which counts before it is pinned too, or an id that `signerd vaults` shows "
+            "as pinned",
         )
     return replace(rule, codes=codes)
 

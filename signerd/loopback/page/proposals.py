@@ -142,9 +142,9 @@ def _parts(request: PageRequest, view: ProposalView, *, changed: bool = False) -
 async def _proposal(request: PageRequest) -> dict[str, Any]:
     view, needs = await request.call(ProposalsApi.proposal), ""
     if view.state == State.WAITING_DEVICE:
-        ours = next((str(own.key.fingerprint) for own in request.service.journal.own_keys()), None)
         with suppress(DeviceError):
-            needs = device_words(await request.service.devices(), ours)
+            there = await request.service.devices()
+            needs = device_words(there, (await request.service.status()).fingerprint)
     return {**_parts(request, view), "device_words": needs}
 
 

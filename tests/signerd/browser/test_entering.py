@@ -124,7 +124,7 @@ def change_the_rules(desk, page: Page) -> None:
     desk.until_state("p-1", State.WAITING_PERSON)
     page.get_by_role("link", name="Change limits and rules").click()
     rules = page.get_by_label("rules.toml")
-    look = page.get_by_role("button", name="See whether it lets more pass")
+    look = page.get_by_role("button", name="Check the change")
     rules.fill("[refuse]\nabove_per_transaction = 1")
     look.click()
     expect(page.locator(".problem")).to_contain_text("line 2: refuse.above_per_transaction: write an amount")
@@ -141,7 +141,9 @@ def change_the_rules(desk, page: Page) -> None:
     # It comes to where "Save" was pressed a moment ago, and takes no press for a second (L17).
     look.scroll_into_view_if_needed()
     look.click()
-    expect(page.get_by_text("It holds no more as it did: refuse: more than 0.00010000 BTC")).to_be_visible()
+    expect(
+        page.get_by_text("This rule goes or gets weaker: refuse: more than 0.00010000 BTC")
+    ).to_be_visible()
     page.get_by_role("button", name="Save rules.toml").click()
     desk.until_state("p-1", State.REFUSED)
     page.get_by_label("I have read this, and want it so").check()

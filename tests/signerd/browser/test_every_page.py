@@ -73,7 +73,7 @@ def asks_again(page: Page) -> None:
     """What is changed lets more pass than before."""
     text = page.get_by_label("config.toml")
     text.fill(text.input_value() + "\n[limits]\nwarn_fee_percent = 20\n")
-    page.get_by_role("button", name="See whether it lets more pass").first.click()
+    page.get_by_role("button", name="Check the change").first.click()
     expect(page.get_by_label("I have read this, and want it so")).to_be_visible()
 
 

@@ -60,7 +60,7 @@ async def look(browser, path: str) -> Markup:
 # No proposal rests in RECEIVED; what was exported is approved anew only when its answer is imported.
 @pytest.mark.parametrize("state", [state for state in State if state not in {State.RECEIVED, State.EXPORTED}])
 async def test_what_holds_a_proposal_comes_first_and_a_yes_is_offered_where_it_is_taken(state: State) -> None:
-    service = Scripted({"status": STATUS})
+    service = Scripted({"status": STATUS, "devices": ()})
     async with paged(service) as browser:
         for said, known, why in drawn(FOUND, len(FOUND), of=state):
             snapshot, context = replace(HONEST, **said), review_context(neighbours=known)
