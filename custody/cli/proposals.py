@@ -85,8 +85,8 @@ def list_command(access: Access, ended: bool, status: str | None, by: str | None
 def _row(one: "Proposal", short: str) -> tuple[str, ...]:
     vault = one.vault_name or one.vault_id
     by = one.created_by_name or f"member {one.created_by}"
-    status = "held" if one.is_held else one.status.lower()
-    return short, status, vault, amount(sum(one.amounts_sats)), signed(one), by, title_of(one)
+    paid = amount(sum(one.amounts_sats) if one.pays_others else 0)
+    return short, one.state.lower(), vault, paid, signed(one), by, title_of(one)
 
 
 @click.command("show")
@@ -118,9 +118,9 @@ def _decision(one: "ProposalSigner") -> str:
 
 def lines_of(one: "Proposal") -> Iterator[str]:
     yield f"Proposal {one.psbt_id}: {title_of(one)}"
-    yield f"  Status:  {one.status.lower()}, {signed(one)} signatures"
+    yield f"  Status:  {one.state.lower()}, {signed(one)} signatures"
     for address, sats in zip(one.recipients, one.amounts_sats, strict=False):
-        yield f"  pays     {amount(sats)} to {address}"
+        yield f"  {'pays ' if one.pays_others else 'moves'}    {amount(sats)} to {address}"
     yield f"  fee      {amount(one.fee_sats)}, {one.fee_rate} sat/vB"
     for approver in one.waits_for:
         nobody = "" if approver.user_ids else ", which nobody who has not decided can give"
@@ -129,7 +129,7 @@ def lines_of(one: "Proposal") -> Iterator[str]:
         yield f"  Expires: {one.expires_at:%Y-%m-%d %H:%M} UTC"
     if one.screening:
         until, why = one.screening.until, one.screening.reason
-        how = f"until {until:%Y-%m-%d %H:%M} UTC" if until else "and not asked yet"
+        how = f"until {until:%Y-%m-%d %H:%M:%S} UTC" if until else "and not asked yet"
         state = f"held {how}, and no signer gets it" if one.is_held else one.screening.state
         yield f"  Screening: {state}{f': {why}' if why else ''}"
     if one.txid:
@@ -140,7 +140,8 @@ def lines_of(one: "Proposal") -> Iterator[str]:
         yield f"  Trouble: {one.trouble.words}"
         yield f"    {_ADVICE[one.trouble.advice]}"
     if one.replaced_by_psbt_id:
-        yield f"  Replaced by {one.replaced_by_psbt_id}"
+        ends = ": it takes no signatures any more, unless that one ends" if one.status == "PENDING" else ""
+        yield f"  Replaced by {one.replaced_by_psbt_id}{ends}"
 
 
 def proposal_of(access: Access, given: str) -> "Proposal":

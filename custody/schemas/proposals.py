@@ -319,7 +319,7 @@ class Screening(Shape):
 
 
 class Proposal(Shape):
-    """``txid`` is null until the transaction was broadcast; ``fee_rate`` is in sat/vB."""
+    """``txid`` is null until the transaction was broadcast; ``fee_rate`` is in sat/vB. ``pays_others``: not only the vault itself, or the one that replaces it."""  # noqa: E501
 
     psbt_id: Label
     workspace_id: Label
@@ -337,6 +337,7 @@ class Proposal(Shape):
     txid_expected: Label
     recipients: Few[Label]
     amounts_sats: Few[Sats]
+    pays_others: bool = True
     fee_sats: Sats
     fee_rate: Label
     op_return: Label | None = None
@@ -367,6 +368,17 @@ class Proposal(Shape):
     @property
     def is_held(self) -> bool:
         return self.screening is not None and self.screening.state == "held"
+
+    @property
+    def state(self) -> str:
+        """Its status; or ``HELD`` or ``REFUSED`` by screening; or ``REPLACED``: while a newer version of it
+        waits or is sent, it takes no signatures.
+        """
+        if self.status is ProposalStatus.REJECTED and self.failure_code == "screening":
+            return "REFUSED"
+        if self.status is not ProposalStatus.PENDING:
+            return self.status
+        return "HELD" if self.is_held else "REPLACED" if self.replaced_by_psbt_id else self.status
 
 
 class PsbtQuery(DaysQuery):

@@ -4,7 +4,7 @@ workspace, asking a vault's signers for one, and its file.
 """
 
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,15 +37,15 @@ PROPOSER = "MANAGE_WORKSPACE"
 _BEFORE_THE_NETWORK = frozenset(
     {wire.ProposalStatus.PENDING, wire.ProposalStatus.SIGNED, wire.ProposalStatus.STALLED}
 )
-_STEPS: Final = (
-    ("Proposed", frozenset[wire.ProposalStatus]()),
+_STEPS: Final[Sequence[tuple[str, Collection[str]]]] = (
+    ("Proposed", frozenset[str]()),
     ("Signers approve", frozenset({wire.ProposalStatus.PENDING})),
     ("Signed, and sent", frozenset({wire.ProposalStatus.SIGNED, wire.ProposalStatus.STALLED})),
     ("Waits for a block", frozenset({wire.ProposalStatus.BROADCASTING})),
     ("Confirmed", frozenset({wire.ProposalStatus.CONFIRMED})),
 )
-_STEPS_OF_PROOF: Final = (
-    ("Asked for", frozenset[wire.ProposalStatus]()),
+_STEPS_OF_PROOF: Final[Sequence[tuple[str, Collection[str]]]] = (
+    ("Asked for", frozenset[str]()),
     ("Signers approve", frozenset({wire.ProposalStatus.PENDING})),
     ("Complete", frozenset({wire.ProposalStatus.PROVEN})),
 )
@@ -124,10 +124,13 @@ def _standing(page: PageContext) -> dict[str, Any]:
     can_be_replaced = may_propose and proposal.may_be_replaced
     can_be_bumped = can_be_replaced and not keeps_coins and not lacks_deposit
     signs = [signer for signer in proposal.signers if signer.user_id == me]
+    steps = _STEPS_OF_PROOF if proposal.tx_type is wire.TxType.PROOF else _STEPS
+    if proposal.screening is not None:
+        steps = (steps[0], ("Screening", frozenset({"HELD"})), *steps[1:])
     return {
         "proposal": proposal,
         # None where it is over without its last stage: its state says why.
-        "stages": stages(_STEPS_OF_PROOF if proposal.tx_type is wire.TxType.PROOF else _STEPS, status),
+        "stages": stages(steps, proposal.state),
         "is_frozen": status in _BEFORE_THE_NETWORK and vault.is_frozen,
         "not_listed": _not_listed(page, proposal) if is_pending and not is_forward else "",
         "is_newer_mined": _is_newer_mined(page, proposal),
@@ -141,7 +144,7 @@ def _standing(page: PageContext) -> dict[str, Any]:
             )
             if may
         ],
-        "decides": is_pending and not proposal.is_held and any(signer.decision is None for signer in signs),
+        "decides": proposal.state == "PENDING" and any(signer.decision is None for signer in signs),
     }
 
 
@@ -246,8 +249,9 @@ release_page = template_view("proposals/release.html", proposal=proposal_of)
 
 def _what_it_pays(page: PageContext) -> Facts:
     proposal = proposal_of(page)
-    pays = "; ".join(map("{} BTC to {}".format, map(btc, proposal.amounts_sats), proposal.recipients))
-    facts = [("Description", proposal.description or "none"), ("It would pay", pays or "nobody")]
+    each = map("{} BTC to {}".format, map(btc, proposal.amounts_sats), proposal.recipients)
+    pays = ("; ".join(each) if proposal.pays_others else "") or "nobody"
+    facts = [("Description", proposal.description or "none"), ("It would pay", pays)]
     if before := proposal.replaces_psbt_id:
         facts.append(("Earlier version", f"{before}: can be signed and sent again, unless it has ended"))
     return facts

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sqlalchemy import String, bindparam, cast, false, insert, literal_column, or_, select
+from sqlalchemy import String, cast, false, insert, literal_column, or_, select
 from sqlalchemy.orm import Session, defer
 
 from custody.schemas.proposals import ProposalStatus, PsbtPreview, TxType
@@ -37,7 +37,17 @@ from custody.server.store.models import (
 from custody.server.store.store import duplicates_refused
 from custody.server.vaults.stored import GAP, index_after, vault_in
 from custody.server.webhooks.events import LATER, event_data
-from multisig import CHANGE, FeeRate, Network, decode_address, encode_address, ends_of, resembled
+from multisig import (
+    CHANGE,
+    RECEIVE,
+    ChangeTo,
+    FeeRate,
+    Network,
+    decode_address,
+    encode_address,
+    ends_of,
+    resembled,
+)
 
 _PROPOSED_ALREADY = (
     "This was proposed already, as the same transaction: sign that proposal, or propose it again after the "
@@ -219,7 +229,12 @@ def _stored(ctx: Ctx, proposal_id: str, draft: Draft, movement: OutgoingAmount) 
     ]
     db.execute(insert(ProposalInputRow), inputs)
     if draft.change_index is not None:
-        use_change_index(db, vault, draft.change_index)
+        use_index(db, vault, CHANGE, draft.change_index)
+    elif draft.funding.intent.sweeps:
+        # Else the address to which all of it comes back would be given to payers meanwhile.
+        for own in draft.outputs:
+            if isinstance(own, ChangeTo) and own.chain == RECEIVE:
+                use_index(db, vault, RECEIVE, own.index)
     if order.replaces_id is not None:
         settle_family(db, row)
     if is_screened(vault, row):
@@ -265,26 +280,18 @@ def _row(ctx: Ctx, proposal_id: str, vault: VaultRow, draft: Draft, movement: Ou
     )
 
 
-def use_change_index(db: Session, vault: VaultRow, index: int) -> None:
-    """Advances the vault's next change index after a proposal used ``index``.
+def use_index(db: Session, vault: VaultRow, branch: int, index: int) -> None:
+    """Advances the branch's next index after a proposal used ``index``.
 
     A wallet that restores the vault stops scanning after ``GAP`` unused addresses, and the watcher looks no
-    further. Proposals that are never sent must not move the change beyond that: then an address is used
+    further. Proposals that are never sent must not move it beyond that: then an address is used
     twice, which only reveals that both outputs are ours.
     """
     following = index_after(index)
     # Or the chain shows a coin at an address that is near enough.
-    if following < GAP or db.scalar(_USED, {"vault_id": vault.id, "least": following - GAP}) is not None:
-        vault.next_change_index = max(vault.next_change_index, following)
-
-
-_USED = (
-    select(ChainCoinRow.vout)
-    .where(
-        ChainCoinRow.vault_id == bindparam("vault_id"),
-        # A literal, as in the index's condition: otherwise SQLite would not use the index.
-        ChainCoinRow.branch == literal_column(str(CHANGE)),
-        ChainCoinRow.address_index >= bindparam("least"),
-    )
-    .limit(1)
-)
+    # A literal, as in the index's condition: otherwise SQLite would not use the index.
+    on_branch = ChainCoinRow.vault_id == vault.id, ChainCoinRow.branch == literal_column(str(branch))
+    used = select(ChainCoinRow.vout).where(*on_branch, ChainCoinRow.address_index >= following - GAP).limit(1)
+    if following < GAP or db.scalar(used) is not None:
+        name = "next_change_index" if branch == CHANGE else "next_receive_index"
+        setattr(vault, name, max(getattr(vault, name), following))

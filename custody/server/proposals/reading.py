@@ -119,8 +119,8 @@ def newest(ctx: Ctx, most: int) -> Listed[wire.Proposal]:
     """The newest proposals that wait for signatures, and as many payments that were approved."""
     ours = _visible(ctx)
     waits = ProposalRow.status == ProposalStatus.PENDING
-    order = (ProposalRow.created_at, ProposalRow.id)
-    parts = (ours.where(waits), ours.where(~waits, ProposalRow.status.not_in(_NO_PAYMENTS)))
+    order, newer = (ProposalRow.created_at, ProposalRow.id), ProposalRow.replaced_by_id.is_not(None)
+    parts = (ours.where(waits, ~newer), ours.where(~waits, ProposalRow.status.not_in(_NO_PAYMENTS)))
     listed = (ctx.db.scalars(going_on(part, order, None, newest=True).limit(most)) for part in parts)
     return _records(ctx, list(chain.from_iterable(listed)))
 

@@ -120,6 +120,7 @@ def proposal_records(
             psbt_id=proposal.id,
             created_by_name=names.get(proposal.created_by),
             psbt_base64=b64encode(psbt).decode(),
+            pays_others=proposal.profile_key_id is not None or proposal.movement_sats > proposal.fee_sats,
             fee_rate=rate_text(FeeRate(proposal.fee_rate_sat_per_kvb)),
             op_return=None if proposal.op_return_hex is None else f"0x{proposal.op_return_hex}",
             signers=[

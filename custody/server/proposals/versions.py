@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from custody.common.text import SHORT_ID
 from custody.schemas.proposals import CreatePsbtRequest, TxType
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.calls import Ctx
@@ -85,7 +86,7 @@ def version(ctx: Ctx, request: CreatePsbtRequest) -> Order:
     paid = Sats(0 if request.cancel else max(0, original.movement_sats - original.fee_sats))
     was = TxType(original.tx_type)
     same_kind = not request.cancel
-    said = f"Takes proposal {original.id} back." if request.cancel else original.description
+    said = f"Takes back proposal {original.id[:SHORT_ID]}" if request.cancel else original.description
     members = frozenset((member.id, member.final_tx is not None) for member in family.members)
     return Order(
         was if same_kind else TxType.SEND,

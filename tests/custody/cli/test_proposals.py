@@ -60,8 +60,9 @@ def test_small_coins_become_one_where_that_saves(desk, service):
     refused = service(*asked, answers="n\n")
     assert refused.exit_code == Exit.DECLINED
     assert "8 coins of 54,000 sats become one" in refused.stderr
+    address = desk.wallets()[0]["receive_address"]
     done = json.loads(service(*asked, "--json", answers="y\n").stdout)
-    assert done["recipients"] == [desk.wallets()[0]["receive_address"]]
+    assert done["recipients"] == [address]
     assert done["amounts_sats"] == [54_000 - done["fee_sats"]]
     assert len(desk.coins(done["psbt_id"])) == 8
 

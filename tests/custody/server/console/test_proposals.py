@@ -309,7 +309,12 @@ def test_a_bump_shows_both_fees_and_is_looked_at_again_where_it_would_take_anoth
         person.confirm(path)
     stored = Psbt.parse(newest(desk).psbt)
     assert 6_000_000 not in [item.witness_utxo.amount for item in stored.inputs]
-    assert "Another version is to replace it" in person.open(f"{here}/{psbt_id}").words
+    person.open(f"{here}/{psbt_id}")
+    (newer,) = (each.id for each in desk.rows(ProposalRow) if each.replaces_id)
+    person.says(f"Replaced by {newer[:8]}: it takes no signatures any more")
+    assert "Signers approve" not in person.words
+    overview = person.open(f"/console/w/{desk.workspace_id}/").html
+    assert [each in overview for each in (psbt_id, newer)] == [False, True]
 
 
 def test_a_take_back_that_would_pay_another_fee_by_now_is_looked_at_again(desk, browse, here):

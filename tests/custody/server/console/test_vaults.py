@@ -130,7 +130,7 @@ def test_a_program_is_chosen_to_screen_and_what_it_holds_says_so(desk, admin, br
     psbt_id = made(desk.propose(100_000))
     answer(desk, program, "hold:<b>asked</b> the bank")
     page = admin.open(f"/console/w/{desk.workspace_id}/proposals/{psbt_id}")
-    page.says("Held by screening", "It says: <b>asked</b> the bank")
+    page.says("Held by screening", "It says: <b>asked</b> the bank", "Now: Screening Later: Signers approve")
     overview = f"/console/w/{desk.workspace_id}/"
     admin.open(overview).says("held by screening")
     assert [psbt_id in person.open(overview).html for person in (admin, browse("alice"))] == [True, False]
@@ -333,11 +333,14 @@ def test_small_coins_become_one_as_it_was_reviewed(desk, admin, base, browse):
     assert {name: dict(admin.form(path).fields)[name] for name in ("coins", "fee_rate")} == {
         "coins": "5", "fee_rate": "1",
     }  # fmt: skip
+    address = desk.wallets()[0]["receive_address"]
     first, second = (browse("admin").open(path).send(path, coins="5", fee_rate="1") for _ in range(2))
     sent = urlencode(first.form(path).fields)
     first.confirm(path)
     (proposal,) = desk.rows(ProposalRow)
-    assert (len(desk.coins(proposal.id)), proposal.recipients) == (5, [desk.wallets()[0]["receive_address"]])
+    assert (len(desk.coins(proposal.id)), proposal.recipients) == (5, [address])
+    listed = admin.open(f"/console/w/{desk.workspace_id}/proposals").facts
+    assert listed["Pays"] == "nothing to others"
     # Pressed twice it is made once; another review of the same coins is refused, and shows what is left.
     kind = {"Content-Type": "application/x-www-form-urlencoded"}
     again = first.http.post(path, content=sent, headers=SAME_SITE | kind, follow_redirects=True)

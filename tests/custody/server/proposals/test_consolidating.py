@@ -33,6 +33,9 @@ def test_the_smallest_become_one_and_limits_count_the_fee_alone(desk: Desk) -> N
     asked = {"recipients": [said["address"]], "coins": said["coins"], "fee_rate": said["fee_rate"]}
     proposal = made(desk.propose(**asked, amounts_sats=None, sweep_coins=True))
     assert {str(coin) for coin in desk.coins(proposal)} == {*said["coins"]}
+    assert desk.proposal(proposal)["pays_others"] is False
+    (vault,) = desk.wallets()
+    assert vault["receive_address"] != said["address"], "what is given to payers is another"
     # What a signer's program sees: all of it comes back to the vault, and nobody is paid.
     seen = inspect(desk.psbt(proposal), desk.policy, network=Network.REGTEST)
     assert (list(seen.payments), int(seen.fee)) == ([], said["fee_sats"])

@@ -180,7 +180,7 @@ def test_a_self_spend_pays_everything_back_and_counts_for_its_fee_alone_and_the_
     assert lets_through(funded, back, [first])
     shown = funded.proposal(back)
     assert (shown["recipients"], shown["amounts_sats"], shown["op_return"]) == ([], [], None)
-    assert shown["description"] == f"Takes proposal {first} back.", "it is not the rent"
+    assert shown["description"] == f"Takes back proposal {first[:8]}", "it is not the rent"
     again = made(bump(funded, back, fee_rate="9"))
     assert lets_through(funded, again, [first, back])
     ok(cancel(funded, again))
