@@ -104,7 +104,8 @@ def _imported(
 ) -> dict[int, str]:
     """What became of each line."""
     from custody.common.labels import sorted_out
-    from multisig import Network
+    from custody.common.recipients import alike_words
+    from multisig import Network, resembled
     from multisig import Vault as Policy
 
     network = Network(one.chain)
@@ -116,7 +117,18 @@ def _imported(
     if len(names) + len(coins) > MOST_TAKEN:
         sentence = f"{len(names) + len(coins):,} of its lines are to be taken: {MOST_TAKEN:,} at once at most"
         fail(sentence, "Split the file.", Exit.NOT_DECIDED)
-    book, setting = access.client.add_whitelist_address, access.client.set_coin_aside
+    # What the platform would refuse is no part of the question; it knows more that an address may resemble.
+    book = [each.ref for each in known if each.type == "addr"]
+    alike = resembled([each.ref for each in names.values()], (), book)
+    whole = entries_of(access, COINS.read(access.client), one.id, COINS.entries, {}) if coins else ()
+    held = {f"{coin.txid}:{coin.vout}" for coin in whole}
+    for number in [*names, *coins]:
+        ref = others[number].ref
+        if number in names and ref in alike:
+            said[number] = f"not taken: {alike_words(ref, alike[names.pop(number).ref])}"
+        elif number in coins and ref not in held:
+            said[number] = f"not taken: {coins.pop(number).ref} is no coin that this vault holds."
+    adding, setting = access.client.add_whitelist_address, access.client.set_coin_aside
     if names:
         aside(f"{count(len(names), 'address is', 'addresses are')} to get a name, and be paid by it:")
         _confirm(access, names, "Put them into the address book?")
@@ -124,7 +136,7 @@ def _imported(
         aside(f"{count(len(coins), 'coin is', 'coins are')} to be set aside: no new proposal spends them.")
         _confirm(access, coins, "Set them aside?")
     for number, each in names.items():
-        said[number] = _entered(access, book, name=each.label, address=each.ref)
+        said[number] = _entered(access, adding, name=each.label, address=each.ref)
     for number, each in coins.items():
         reason = each.label or _NO_REASON
         said[number] = _entered(access, setting, vault_id=one.id, coin=each.ref, reason=reason)
