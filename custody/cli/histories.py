@@ -179,7 +179,9 @@ def coins_command(access: Access, /, given: str, count: int, file: Path | None, 
 @click.argument("given", metavar="VAULT")
 @click.argument("coin", metavar="TXID:N")
 @click.option("--reason", required=True, help="Why, as the list of coins and the audit log have it.")
-@time_option("--until", help="Until this day or time, in UTC. Without it: until it is released.")
+@time_option(
+    "--until", help="Until this time, or the beginning of this day, in UTC. Without it: until it is released."
+)
 @in_workspace
 def set_aside_command(access: Access, given: str, coin: str, **why: Any) -> None:
     """Set a coin aside: no new proposal spends it."""

@@ -118,14 +118,14 @@ def _imported(
         sentence = f"{len(names) + len(coins):,} of its lines are to be taken: {MOST_TAKEN:,} at once at most"
         fail(sentence, "Split the file.", Exit.NOT_DECIDED)
     # What the platform would refuse is no part of the question; it knows more that an address may resemble.
-    book = [each.ref for each in known if each.type == "addr"]
+    book = {each.ref: each.label or "" for each in known if each.type == "addr"}
     alike = resembled([each.ref for each in names.values()], (), book)
     whole = entries_of(access, COINS.read(access.client), one.id, COINS.entries, {}) if coins else ()
     held = {f"{coin.txid}:{coin.vout}" for coin in whole}
     for number in [*names, *coins]:
         ref = others[number].ref
         if number in names and ref in alike:
-            said[number] = f"not taken: {alike_words(ref, alike[names.pop(number).ref])}"
+            said[number] = f"not taken: {alike_words(ref, alike[names.pop(number).ref], book)}"
         elif number in coins and ref not in held:
             said[number] = f"not taken: {coins.pop(number).ref} is no coin that this vault holds."
     adding, setting = access.client.add_whitelist_address, access.client.set_coin_aside

@@ -70,7 +70,8 @@ def create_command(
         **fee,
     )
     made = access.make(access.client.preview_psbt, request)
-    for line in (*_summary(source, request, made, book), *look_alike_words(made.recipients, made.resembles)):
+    alike = look_alike_words(made.recipients, made.resembles, {one.address: one.name for one in book})
+    for line in (*_summary(source, request, made, book), *alike):
         aside(line)
     access.confirm("Propose this payment?")
     propose(access, request)

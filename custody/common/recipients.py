@@ -4,8 +4,9 @@ name of the address book.
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import unquote
 
@@ -131,16 +132,21 @@ def _amount(text: str) -> Sats:
     return amount
 
 
-def look_alike_words(recipients: Sequence[str], resembles: Sequence[str | None]) -> list[str]:
+def look_alike_words(
+    recipients: Sequence[str], resembles: Sequence[str | None], names: Mapping[str, str]
+) -> list[str]:
     """A sentence for each recipient that only resembles a known address, as a preview has them."""
     pairs = zip(recipients, resembles, strict=True)
-    return [alike_words(recipient, known) for recipient, known in pairs if known is not None]
+    return [alike_words(recipient, known, names) for recipient, known in pairs if known is not None]
 
 
-def alike_words(address: str, known: str) -> str:
-    """That an address only resembles known ones (S37)."""
+def alike_words(address: str, known: str, names: Mapping[str, str] = MappingProxyType({})) -> str:
+    """That an address only resembles known ones (S37). ``names``: of the address book, by address."""
+    each = known.split(", ")
+    named = " or ".join(f"{names[one]} in the address book, {one}" if one in names else one for one in each)
+    known_by = ", which was paid or named before, is of an own vault or stands beside it,"
+    why = "" if names.keys() >= {*each} else known_by
     return (
-        f"{address} is not {known.replace(', ', ' or ')}, which was paid or named before, is of an own vault "
-        "or stands beside it: only their ends are alike. Somebody may have made it to be taken for the "
-        "other. Compare all of it with the bill."
+        f"{address} looks like {named}{why} and is another address: only their ends are alike. Somebody may "
+        "have made it to be taken for the other. Compare all of it with the bill."
     )

@@ -23,7 +23,7 @@ from custody.schemas.keys import SIGNING_PROFILE_ADDRESS, SigningProfileAddress
 from custody.schemas.limits import MY_LIMITS
 from custody.schemas.sending import FORWARD_TO_VAULT, MAX_SEND, PREVIEW_FORWARD
 from custody.schemas.vaults import VAULT_CONTROLS, Vault, VaultName
-from custody.server.console.addresses import entries_of
+from custody.server.console.addresses import entries_of, labels_of
 from custody.server.console.context import PageContext, number_of
 from custody.server.console.limits import left_of, left_words
 from custody.server.console.money import MoneyReview, money_of
@@ -234,7 +234,8 @@ def review(page: PageContext) -> Review:
 
 
 def _warning(page: PageContext, shown: wire.PsbtPreview) -> str:
-    warnings = look_alike_words(shown.recipients, shown.resembles)
+    known = [one for each in shown.resembles if each is not None for one in each.split(", ")]
+    warnings = look_alike_words(shown.recipients, shown.resembles, labels_of(page, known))
     if shown.same_as is not None:
         with page.reading() as ctx:
             same = ctx.db.get_one(ProposalRow, shown.same_as)

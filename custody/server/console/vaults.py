@@ -14,7 +14,7 @@ from starlette.responses import Response
 from custody.common.pages.figures import address, amount
 from custody.common.pages.serving import attachment
 from custody.common.spreadsheets import COIN_COLUMNS, MOVEMENT_COLUMNS, Columns, statement_lines
-from custody.common.text import count, minute, plain
+from custody.common.text import SHORT_ID, count, minute, plain
 from custody.schemas import history
 from custody.schemas import vaults as wire
 from custody.schemas.asset_tokens import TOKENS, TokenBalance
@@ -226,7 +226,9 @@ def _file(
 
 
 def _until(page: PageContext) -> dict[str, Any]:
-    return {"until": day_of(page.form.one("until"), "until")}
+    """A day ends at its last second in UTC."""
+    day = day_of(page.form.one("until"), "until")
+    return {"until": day and day + timedelta(days=1, seconds=-1)}
 
 
 def _coin(page: PageContext) -> history.VaultCoin | None:
@@ -245,7 +247,9 @@ def _of_coin(page: PageContext) -> Facts:
     one = _coin(page)
     if one is None:
         return ()
-    facts = [("Amount", amount(one.amount_sats)), ("Address", address(one.address))]
+    facts: list[tuple[str, object]] = [("Amount", amount(one.amount_sats)), ("Address", address(one.address))]
+    if one.psbt_id is not None:
+        facts.append(("Locked by", f"proposal {one.psbt_id[:SHORT_ID]}, which goes on and spends it"))
     if (aside := one.set_aside) is not None:
         end = "" if aside.until is None else f", until {minute(aside.until)}"
         by = "" if aside.set_by_name is None else f", by {aside.set_by_name}"

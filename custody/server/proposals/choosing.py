@@ -16,7 +16,7 @@ from typing import NoReturn, get_args
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from custody.common.text import amount, count
+from custody.common.text import amount, btc, count
 from custody.schemas.common import Priority
 from custody.schemas.sending import (
     MAX_SEND,
@@ -367,8 +367,11 @@ def _why(bound_by: Bound, purse: Purse, inputs: int) -> str:
     free = purse.tally.free
     match bound_by:
         case "coins":
-            some = f"all coins that are free, {free:,} sats{purse.beside}, less their fee"
-            return some if free else f"nothing is free{purse.beside}"
+            held, *others = purse.tally[1:-1]
+            if free or any(others) or not held:
+                some = f"all coins that are free, {free:,} sats{purse.beside}, less their fee"
+                return some if free else f"nothing is free{purse.beside}"
+            return f"all {btc(held)} BTC are locked by {purse.holders}. Have that signed, or cancel it, first"
         case "transaction":
             return f"one transaction takes {inputs} of the coins"
         case "nodes":

@@ -89,7 +89,7 @@ def test_what_was_exported_comes_back_the_same_and_other_names_are_entered(label
         "U+200B",
         "U+000A",
         "line 1 names it, too",
-        f"is not {SHOP}, which",
+        f"looks like Acme in the address book, {SHOP} and is another",
     )
     others = (
         "here it is 'Invoice",

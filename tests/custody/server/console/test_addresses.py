@@ -59,12 +59,12 @@ def test_s37_a_look_alike_is_entered_by_itself_by_who_has_compared_the_two(desk,
     desk.enter("Shop", SHOP)
     person = browse("admin").open(path).send(path, csv=f"Rent,{other}\nCafé,{CAFE}\nBar,{alike(CAFE)}")
     assert [cells[3].partition(":")[0] for cells in person.rows] == ["refused", "added", "refused"]
-    person.says(f"{other} is not {SHOP}, which", "add it by itself", f"{alike(CAFE)} is not {CAFE}")
+    person.says(f"{other} looks like {SHOP}, which", "add it by itself", f"{alike(CAFE)} looks like {CAFE}")
     person.confirm(path)
     assert book(desk) == {"Shop": SHOP, "Café": CAFE}
     at = f"{here}/addresses"
     person.open(at).send(at, name="Rent", address=other, status=409)
-    person.says(f"{other} is not {SHOP}, which")
+    person.says(f"{other} looks like {SHOP}, which")
     person.send(at, name="Rent", address=other, resembles=SHOP)
     assert person.facts["Only resembles"] == SHOP
     person.confirm(at)

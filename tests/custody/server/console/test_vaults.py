@@ -260,12 +260,12 @@ def test_a_coin_is_set_aside_and_released(desk, admin, base):
     admin.send(action, reason="<b>Audit</b>", until="2099-01-01")
     (coin,) = listed_coins(desk)
     assert coin["address"] in admin.facts["Address"].replace(" ", "")
-    assert admin.facts["Until"] == "1 Jan 2099, 00:00 UTC"
+    assert admin.facts["Until"] == "1 Jan 2099, 23:59 UTC"
     admin.confirm(action)
     admin.says("The coin is set aside", "<b>Audit</b>", "until 1 Jan 2099")
     release = f"{base}/coins/release"
     admin.send(release)
-    assert admin.facts["Set aside now"].startswith("<b>Audit</b>, until 1 Jan 2099, 00:00 UTC, by ")
+    assert admin.facts["Set aside now"].startswith("<b>Audit</b>, until 1 Jan 2099, 23:59 UTC, by ")
     admin.confirm(release).says("is spendable again")
     assert "<b>Audit</b>" not in admin.words
 

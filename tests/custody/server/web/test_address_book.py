@@ -86,7 +86,7 @@ def test_s37_a_look_alike_is_entered_by_who_has_compared_the_two(alice: As) -> N
     for compared in (None, address("cafe"), rent["address"]):
         problem = refused(add(alice, **rent, resembles=compared), 409, "STATE_CONFLICT")
         assert problem["figures"] == {"resembles": known}
-        assert problem["detail"].startswith(f"{rent['address']} is not {known}, which")
+        assert problem["detail"].startswith(f"{rent['address']} looks like {known}, which")
         assert "declined, and asked for again" in problem["detail"], "for who confirms it, and has no box"
     ok(add(alice, **rent, resembles=known))
     third = {"name": "Third", "address": alike(rent["address"])}
