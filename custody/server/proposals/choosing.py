@@ -368,10 +368,14 @@ def _why(bound_by: Bound, purse: Purse, inputs: int) -> str:
     match bound_by:
         case "coins":
             held, *others = purse.tally[1:-1]
-            if free or any(others) or not held:
-                some = f"all coins that are free, {free:,} sats{purse.beside}, less their fee"
-                return some if free else f"nothing is free{purse.beside}"
-            return f"all {btc(held)} BTC are locked by {purse.holders}. Have that signed, or cancel it, first"
+            if free:
+                words = f"all coins that are free, {free:,} sats{purse.beside}, less their fee"
+            elif held and not any(others):
+                who = f"locked by {purse.holders}. Have that signed, or cancel it, first"
+                words = f"all {btc(held)} BTC are {who}"
+            else:
+                words = f"nothing is free{purse.beside}"
+            return words
         case "transaction":
             return f"one transaction takes {inputs} of the coins"
         case "nodes":

@@ -204,6 +204,13 @@ def test_what_cannot_be_set_aside(desk: Desk, monkeypatch: pytest.MonkeyPatch) -
     refused(desk.tell("release-coin", vault_id=other["id"], coin=two["coin"]), 404, "NOT_FOUND")
 
 
+def test_where_a_proposal_locks_every_coin_it_is_named(desk: Desk) -> None:
+    holder = made(desk.sweep(description="Invoice 1"))
+    held = f"all 0.00900000 BTC are locked by proposal {holder} “Invoice 1”"
+    said = f"{held}. Have that signed, or cancel it, first."
+    assert most(desk)["words"] == f"At most 0 sats can be sent now: {said}"
+
+
 def test_where_every_coin_is_set_aside_each_answer_says_so(desk: Desk) -> None:
     for amount in (400_000, 300_000, 200_000):
         set_aside(desk, amount)
