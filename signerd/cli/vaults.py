@@ -48,7 +48,7 @@ def _standing(vault: "shapes.VaultView") -> str:
         return "not pinned: nothing of it is signed"
     known = ", known to your device" if vault.enrolled else ""
     shown = f", its first address {'' if vault.address_shown else 'NOT '}shown there"
-    held = "; nothing of it is signed" if vault.changes else ""
+    held = "; nothing of it is signed" if vault.fault else ""
     return f"PINNED{known}{shown}{held}"
 
 

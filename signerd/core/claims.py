@@ -141,7 +141,7 @@ def fault_of_pinned(
     lost: str | None = None,
 ) -> str | None:
     """Why a pinned vault must not be used. ``differences``: the changes that the person has not looked at.
-    ``lost``: the sentence about the registered key, where it was lost.
+    ``lost``: the sentence where our key was lost.
     """
     if differences:
         listed = " ".join(differences)

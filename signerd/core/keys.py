@@ -147,10 +147,15 @@ def revocation_of(registered: OwnKey, key_id: str, listed: Sequence[Key], now: d
     return Revocation(key_id, str(registered.key.fingerprint), why, now, successor)
 
 
+def with_lost(fingerprint: str) -> str:
+    """Why a vault with this key of ours is not signed for, and what to do."""
+    return f"Your key {fingerprint} in this vault was marked lost. {OF_LOST}"
+
+
 def made_with_former(former: FormerKey) -> str:
-    """Why a vault with only a former key of ours is not signed for, and what to do."""
+    """As ``with_lost``, of a vault with only a former key of ours."""
     if former.lost:
-        return f"Your key {former.own.key.fingerprint} in this vault was marked lost. {OF_LOST}"
+        return with_lost(str(former.own.key.fingerprint))
     when = "" if former.replaced is None else f" on {_day(former.replaced)}"
     return (
         f"This vault was made with your former key {former.own.key.fingerprint}, of a device of yours that "

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from signerd.core.audit import Note
 from signerd.core.claims import code_of
-from signerd.core.keys import OF_LOST, Revocation, RevocationReason
+from signerd.core.keys import Revocation, RevocationReason, with_lost
 from signerd.core.values import FormerKey, OwnKey, Pin, VaultClaim
 from signerd.journal import rows
 from signerd.journal.chain import ChainedJournal
@@ -79,10 +79,10 @@ class KeysAndVaults(ChainedJournal):
         return Revocation(key_id, fingerprint, RevocationReason(why), datetime.fromisoformat(at), successor)
 
     def lost(self) -> str | None:
-        """The sentence about the registered key, where the platform calls it lost."""
+        """The sentence about a vault with the registered key, where the platform calls that lost."""
         revoked = self.revocation()
         is_lost = revoked is not None and revoked.why is RevocationReason.LOST
-        return f"{revoked.sentence} {OF_LOST}" if revoked is not None and is_lost else None
+        return with_lost(revoked.fingerprint) if revoked is not None and is_lost else None
 
     # --- the platform's word about vaults -------------------------------------------------------------------
 
