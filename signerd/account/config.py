@@ -41,11 +41,7 @@ from signerd.core.checks.table import CHECKS, LOWERABLE
 from signerd.core.review import HARD_LIMITS
 from signerd.core.rules.reading import WrittenRules, written_rules
 from signerd.core.text import line_of
-from signerd.core.values import (
-    DEFAULT_MAX_FEE_PERCENT,
-    DEFAULT_WARN_FEE_PERCENT,
-    SigningLimits,
-)
+from signerd.core.values import DEFAULT_MAX_FEE_PERCENT, DEFAULT_WARN_FEE_PERCENT, SigningLimits
 from signerd.errors import ConfigError, ConfigInvalid, ConfigMissing, RulesInvalid
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from custody.common.text import said
 from multisig.tokens import Payload
@@ -187,7 +188,7 @@ class OthersProposals:
         then begins there.
         """
         proposals, until = [], None
-        look = self._recall if workspace.id in self.journal.behind() else self._look_at
+        look = partial(self._look_at, behind=workspace.id in self.journal.behind())
         for snapshot, (signed, may_yet_be) in zip(page, await in_turn(look, page), strict=True):
             waits = waits or may_yet_be
             until = until if waits else snapshot.psbt_id
@@ -197,17 +198,14 @@ class OthersProposals:
             self.journal.hear(workspace.id, codes, proposals, until)
         return waits
 
-    def _recall(self, snapshot: Snapshot) -> _Seen:
-        """After a restore: record what carries our signature, even where this journal does not have it."""
-        step = self.journal.recall(snapshot)
-        if step is not None:
-            self.sink.announce(step.news)
-        return self._look_at(snapshot)
-
-    def _look_at(self, snapshot: Snapshot) -> _Seen:
-        step = self.journal.replaced(snapshot)
-        if step is not None:
-            self.sink.announce(step.news)
+    def _look_at(self, snapshot: Snapshot, *, behind: bool) -> _Seen:
+        """``behind``: after a restore what carries our signature is recorded, even where this journal does
+        not have it.
+        """
+        for take in (self.journal.recall, self.journal.replaced) if behind else (self.journal.replaced,):
+            step = take(snapshot)
+            if step is not None:
+                self.sink.announce(step.news)
         pin = self.journal.pin_of(snapshot)
         if pin is None or self.journal.is_followed(snapshot.psbt_id):
             return None, False

@@ -31,14 +31,7 @@ from custody.schemas.keys import (
     VaultAccount,
     offered_digest,
 )
-from multisig import (
-    DerivationPath,
-    Fingerprint,
-    InvalidMessage,
-    Network,
-    OriginKey,
-    recover_message_key,
-)
+from multisig import DerivationPath, Fingerprint, InvalidMessage, Network, OriginKey, recover_message_key
 from signerd.account.platform import PlatformClient, Sink
 from signerd.core.events import REGISTRATION
 from signerd.core.keys import RevocationReason, VaultAccounts, is_marked_lost, revocation_of

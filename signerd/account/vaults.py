@@ -112,7 +112,9 @@ def pinnable(journal: Journal, vault_id: str, given: Vault | None = None, source
 
 def require_code(vault: Vault, code: str) -> None:
     """Raises WrongCode, which says where it differs."""
-    typed, right = (_normalised_code(one) for one in (code, vault.verification_code))
+    # People leave out the dashes and type small letters.
+    codes = code, vault.verification_code
+    typed, right = ("".join(one.split()).replace("-", "").upper() for one in codes)
     if typed == right:
         return
     if len(typed) != len(right):
@@ -287,8 +289,3 @@ def _fault(journal: Journal, claim: VaultClaim, vault: Vault, own: OwnKey | None
 def _impostor(journal: Journal, vault: Vault) -> OriginKey | None:
     """A key with the fingerprint of our device, or of a former one, that the device did not export."""
     return impostor(vault, (*journal.own_keys(), *(former.own for former in journal.former_keys())))
-
-
-def _normalised_code(code: str) -> str:
-    """For comparison: people leave out the dashes and type small letters."""
-    return "".join(code.split()).replace("-", "").upper()

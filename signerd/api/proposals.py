@@ -19,10 +19,7 @@ class ProposalsApi:
 
     @call("POST /proposals/{psbt_id}/approve", Right.APPROVE, body="ApproveRequest")
     def approve(
-        self,
-        psbt_id: shapes.Id,
-        digest: shapes.Digest,
-        acknowledged: shapes.Acknowledged = frozenset(),
+        self, psbt_id: shapes.Id, digest: shapes.Digest, acknowledged: shapes.Acknowledged = frozenset()
     ) -> shapes.ProposalLine:
         """Approve what was shown
 

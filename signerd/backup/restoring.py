@@ -130,13 +130,7 @@ def _fill(backup: Backup, folder: Path, now: Callable[[], datetime], fault: Faul
         raise BackupUnreadable("a vault in the backup has a name that is not one line of text")
     note_made(folder, manifest.made_at, fingerprint(backup))
     return BackupSummary(
-        manifest,
-        fingerprint(backup),
-        pins,
-        signatures,
-        unclear,
-        undelivered,
-        tuple(_notes(backup, folder)),
+        manifest, fingerprint(backup), pins, signatures, unclear, undelivered, tuple(_notes(backup, folder))
     )
 
 

@@ -176,10 +176,7 @@ def _sign_out_directly(desk: Desk) -> None:
     from signerd.app import open_journal
     from signerd.core.audit import Note
 
-    with (
-        _opened(desk) as (config, account, runner),
-        open_journal(config, desk.state) as journal,
-    ):
+    with _opened(desk) as (config, account, runner), open_journal(config, desk.state) as journal:
         runner.run(account.restore())
         runner.run(account.logout())
         journal.note(Note("signed-out", "account"))

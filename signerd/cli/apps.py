@@ -74,9 +74,7 @@ NO = frozenset({"n", "no"})
 @click.option("--days", default=DAYS, type=int, help="How long its token is good.")
 @click.option("--code", help="The six digits that the app shows; else they are asked for.")
 @click.option(
-    "--refuse",
-    is_flag=True,
-    help="Refuse it; by its ID also one that was let in and has no token yet.",
+    "--refuse", is_flag=True, help="Refuse it; by its ID also one that was let in and has no token yet."
 )
 @answering
 def pair(

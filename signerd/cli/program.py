@@ -19,11 +19,7 @@ EPILOGUE = "Exit status: " + ", ".join(
 
 
 # Words of the page and the platform that people type.
-OTHER_WORDS = {
-    "reject": "decline",
-    "history": "movements",
-    "deposits": "movements",
-}
+OTHER_WORDS = {"reject": "decline", "history": "movements", "deposits": "movements"}
 
 
 # By module: running a command imports only its own module.

@@ -20,10 +20,7 @@ HAND_OVER = (
 )
 KEYRING = 'Keep the session in the keyring: [secrets] store = "keyring".'
 # By ``sys.platform``.
-MANAGERS = {
-    "linux": "signerd.service.systemd",
-    "darwin": "signerd.service.launchd",
-}
+MANAGERS = {"linux": "signerd.service.systemd", "darwin": "signerd.service.launchd"}
 
 # systemd waits two minutes for a daemon to be ready, and half a minute for one to stop.
 SECONDS = 180.0

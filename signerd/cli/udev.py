@@ -76,8 +76,7 @@ def _require_linux() -> None:
     """Raises NotOnThisSystem."""
     if sys.platform != "linux":
         raise NotOnThisSystem(
-            "only Linux has udev",
-            hint="A device needs no rule here: connect it, and see `signerd devices`.",
+            "only Linux has udev", hint="A device needs no rule here: connect it, and see `signerd devices`."
         )
 
 

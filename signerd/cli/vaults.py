@@ -114,9 +114,7 @@ def vaults(desk: Desk) -> None:
     "--psbt", "from_psbt", metavar="FILE", help="A PSBT that carries the xpubs of all its cosigners."
 )
 @click.option(
-    "--without-device-address",
-    is_flag=True,
-    help="Pin though your device does not show the first address.",
+    "--without-device-address", is_flag=True, help="Pin though your device does not show the first address."
 )
 @path_option(
     "--enrolment-file",

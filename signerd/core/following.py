@@ -93,11 +93,7 @@ def _altered(record: Record, snapshot: Snapshot) -> Step:
     # Only the platform's status is updated; the PSBT and the rest stay as they were.
     known = record.snapshot
     kept_snapshot = replace(
-        snapshot,
-        psbt=known.psbt,
-        vault_id=known.vault_id,
-        workspace_id=known.workspace_id,
-        kind=known.kind,
+        snapshot, psbt=known.psbt, vault_id=known.vault_id, workspace_id=known.workspace_id, kind=known.kind
     )
     kept = replace(record, snapshot=kept_snapshot)
     moved = _moved(record, snapshot)

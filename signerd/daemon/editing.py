@@ -16,14 +16,7 @@ from custody.common.private_files import write_private
 from custody.common.recipients import alike_words
 from custody.common.text import plain
 from multisig import Network, format_btc
-from signerd.account.config import (
-    FILE,
-    MAX_CONFIG_BYTES,
-    RULES_FILE,
-    Config,
-    find_rules,
-    read_config,
-)
+from signerd.account.config import FILE, MAX_CONFIG_BYTES, RULES_FILE, Config, find_rules, read_config
 from signerd.core.audit import Note
 from signerd.core.checks.table import CHECKS
 from signerd.core.events import JudgeAgain

@@ -28,13 +28,7 @@ from signerd.core.titles import memo_of
 from signerd.core.values import Pin
 from signerd.daemon.service import Daemon
 from signerd.daemon.vaults import pinned
-from signerd.errors import (
-    PlatformAnswersWrongly,
-    PlatformError,
-    PlatformUnreachable,
-    SignedOut,
-    UnknownVault,
-)
+from signerd.errors import PlatformAnswersWrongly, PlatformError, PlatformUnreachable, SignedOut, UnknownVault
 from signerd.shapes import (
     AddressView,
     HoldingView,

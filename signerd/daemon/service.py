@@ -39,12 +39,7 @@ from signerd.core.states import State
 from signerd.core.values import OwnKey, Record
 from signerd.daemon.devices import Devices, name_of, teller, to_confirm
 from signerd.daemon.imported import ImportedPsbts
-from signerd.daemon.proposal_views import (
-    for_an_app,
-    imported_proposal_line,
-    proposal_line,
-    proposal_view,
-)
+from signerd.daemon.proposal_views import for_an_app, imported_proposal_line, proposal_line, proposal_view
 from signerd.daemon.reports import notes_of, settings_view, verified
 from signerd.daemon.runner import Runner
 from signerd.daemon.unlocking import Prompts, Unlocking, asked_by

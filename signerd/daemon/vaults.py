@@ -13,12 +13,7 @@ from firmware_bridge.makers import MAKERS
 from multisig import MAX_INDEX, MultisigError, Network, Policy, Profile, Vault, wallet_policy
 from multisig.vault_files import caravan_file
 from signerd.account.vaults import pin as record_pin
-from signerd.account.vaults import (
-    pinnable,
-    require_code,
-    seen_vault,
-    seen_vaults,
-)
+from signerd.account.vaults import pinnable, require_code, seen_vault, seen_vaults
 from signerd.account.vaults import unpin as forget_pin
 from signerd.callers import LoopbackCaller
 from signerd.core.addresses import on_screen

@@ -55,10 +55,7 @@ def descriptors(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[s
     chosen.require_registered()
     network = Network(chosen.accounts.network)
     policy: Policy = _vault(daemon, network, args.vault) if args.vault else _profile(chosen, args.account)
-    return {
-        "receive": [policy.chain_descriptor(RECEIVE)],
-        "internal": [policy.chain_descriptor(CHANGE)],
-    }
+    return {"receive": [policy.chain_descriptor(RECEIVE)], "internal": [policy.chain_descriptor(CHANGE)]}
 
 
 def keypool(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> list[dict[str, Any]]:

@@ -106,7 +106,7 @@ def unchanged(case: Case) -> Verdict:
     if not same:
         return refuse(
             "ALARM: the platform shows other keys or another threshold than the vault that was pinned. "
-            "Do not sign; call the other signers.",
+            "Do not sign; call the other signers."
         )
     return allow("The platform shows the vault as it was pinned.")
 
@@ -183,7 +183,7 @@ def name_kept(case: Case) -> Verdict:
         return allow("The vault has the name under which it was pinned, which is a label only.")
     return warn(
         f"The platform calls the vault '{foreign(claim.name)}' now; you pinned it as '{foreign(pin.name)}'. "
-        "A name is a label only: the keys are what counts.",
+        "A name is a label only: the keys are what counts."
     )
 
 

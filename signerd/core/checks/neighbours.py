@@ -33,10 +33,7 @@ def conflicting(case: InspectedCase) -> Verdict:
         what = "spends coins that are signed away already: only one of them can confirm"
         if not left.rivals and all(_is_same(case, n) for n in others):
             what = "is the same transaction once more: it can confirm only once, and pays nothing more"
-        return hold(
-            f"It {what}. {_listed(case, others, left.rivals)}",
-            proposals=_names(others, left.rivals),
-        )
+        return hold(f"It {what}. {_listed(case, others, left.rivals)}", proposals=_names(others, left.rivals))
     if left.rivals and not cancels:
         more = count(left.rivals, "more proposal", "more proposals")
         return hold(f"{more} may confirm and spend coins of it: too many are known here to compare them all.")
@@ -231,8 +228,7 @@ def _bump(said: str, first: FamilyFigures, this: FamilyFigures, figures: dict[st
 def _cancel(said: str, first: FamilyFigures, this: FamilyFigures, figures: dict[str, Figure]) -> Verdict:
     if this.outpoints.isdisjoint(first.outpoints):
         return refuse(
-            f"It says that it replaces {said}, but it spends no coin of it and stops nothing.",
-            replaces=said,
+            f"It says that it replaces {said}, but it spends no coin of it and stops nothing.", replaces=said
         )
     sentence = f"It takes {said} back: whichever confirms first, this one pays nobody."
     if not outbids(this, first):

@@ -28,8 +28,7 @@ def transaction_id(case: InspectedCase) -> Verdict:
     txid = case.psbt.tx.txid
     if txid != case.snapshot.txid_expected:
         return refuse(
-            "The platform names another transaction id than the PSBT's.",
-            said=case.snapshot.txid_expected,
+            "The platform names another transaction id than the PSBT's.", said=case.snapshot.txid_expected
         )
     return allow("The transaction id is the one that the platform names.", txid=txid)
 
@@ -149,8 +148,7 @@ def fee_rate_limit(case: InspectedCase) -> Verdict:
     figures = {"sat_per_kvb": rate.sat_per_kvb, "limit_sat_per_kvb": most.sat_per_kvb}
     if rate.sat_per_kvb > most.sat_per_kvb:
         return refuse(
-            f"The fee rate of {rate.sat_per_vb} sat/vB is above the limit of {most.sat_per_vb}.",
-            **figures,
+            f"The fee rate of {rate.sat_per_vb} sat/vB is above the limit of {most.sat_per_vb}.", **figures
         )
     return allow(f"The fee rate is {rate.sat_per_vb} sat/vB.", **figures)
 

@@ -76,7 +76,7 @@ def token_known(case: InspectedCase) -> Verdict:
     if known is None:
         return refuse(
             "This machine could not prove which token it is about: the platform has not shown the bytecode "
-            "to which its deployment commits. Without it the amounts mean nothing.",
+            "to which its deployment commits. Without it the amounts mean nothing."
         )
     if isinstance(payload, Deploy):
         try:
@@ -153,15 +153,15 @@ def token_effect(case: InspectedCase) -> Verdict:
         owner = case.policy.script_pubkey(RECEIVE, 0)
         if token is not None and token.owner_script != owner:
             return refuse(
-                "The token's first owner would not be this vault: on chain the deployment has no effect.",
+                "The token's first owner would not be this vault: on chain the deployment has no effect."
             )
         return hold(
             f"It makes a new token, {payload.ticker}, for good: its supply, decimals and name never change "
-            "again.",
+            "again."
         )
     if payload.function is Function.TRANSFER_OWNERSHIP:
         return hold(
-            "It hands control of the token over: afterwards this vault can neither mint, burn nor stop it.",
+            "It hands control of the token over: afterwards this vault can neither mint, burn nor stop it."
         )
     if payload.function is Function.MINT and token is not None:
         return allow(
@@ -237,8 +237,7 @@ def token_listed(case: InspectedCase) -> Verdict:
         if not token.whitelist_enabled:
             return allow("Any address may receive it, and none is listed.", listed=0)
         return hold(
-            "Only listed addresses may receive it, and none is listed: at first its owner alone.",
-            listed=0,
+            "Only listed addresses may receive it, and none is listed: at first its owner alone.", listed=0
         )
     first = listed_at_first(token, case.context, MOST_NAMED)
     named = ", ".join(listed.words for listed in first)

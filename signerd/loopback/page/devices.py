@@ -8,15 +8,7 @@ from custody.common.pages.rendering import Fields, Live
 from signerd.api.devices import DevicesApi
 from signerd.errors import DeviceFailed, InvalidRequest, NoSuchDevice
 from signerd.loopback.page.home import saying
-from signerd.loopback.page.rendering import (
-    PageRequest,
-    PageRoute,
-    act,
-    act_on,
-    fragment,
-    page,
-    part,
-)
+from signerd.loopback.page.rendering import PageRequest, PageRoute, act, act_on, fragment, page, part
 from signerd.shapes import DeviceView, UnlockStep
 
 DEVICES = Live("devices", "devices/list.html", "/parts/devices")

@@ -57,7 +57,10 @@ def _route(row: PageRoute, to: Callable[[LoopbackCaller], Context]) -> Route:
     async def call(request: Request) -> Response:
         page_request = _asked(request, to)
         try:
-            _let_in(page_request.to.caller, row.needs)
+            # The terminal has its own commands.
+            if row.needs is not Right.ANYONE and page_request.to.caller.kind is not CallerKind.PAGE:
+                raise NotPaired("only the person at this machine may open this page")
+            page_request.to.caller.require(row.needs)
             response = await row.endpoint(page_request)
         except SignerdError as error:
             response = await problem_answer(page_request, error)
@@ -78,13 +81,6 @@ def _as_called(response: Response, state: Path) -> None:
         called = f"<code>{escape(f'signerd --state {quote(str(state))}')} ".encode()
         response.body = bytes(response.body).replace(b"<code>signerd ", called)
         response.headers["content-length"] = str(len(response.body))
-
-
-def _let_in(caller: LoopbackCaller, needs: Right) -> None:
-    """Raises NotPaired for every caller but a page session, NotAllowed. The terminal has its own commands."""
-    if needs is not Right.ANYONE and caller.kind is not CallerKind.PAGE:
-        raise NotPaired("only the person at this machine may open this page")
-    caller.require(needs)
 
 
 def _explained(request: PageRequest, error: Exception) -> SignerdError:

@@ -280,12 +280,7 @@ ROWS = (
     part("/vaults/{vault_id}/payments", _paid, "payments_part"),
     # Requests of their own, because the platform may take a while to answer.
     act("/vaults/{vault_id}/balance", VaultsApi.vault_funds, "vaults/balance.html", "GET"),
-    act(
-        "/vaults/{vault_id}/movements/newest",
-        VaultsApi.vault_movements,
-        "vaults/newest.html",
-        "GET",
-    ),
+    act("/vaults/{vault_id}/movements/newest", VaultsApi.vault_movements, "vaults/newest.html", "GET"),
     _of_vaults("/movements", "movements", _movements),
     _of_vaults("/receive", "receive", _receive),
     _of_vaults("/tokens", "tokens", _tokens),
