@@ -211,7 +211,10 @@ class Roster:
                 self._require_usable(record)
                 with self._turn(record.device.endpoint):
                     before = record.device
-                    self._move(record, before.at_work(DeviceState.BUSY, "In use by this program."))
+                    self._move(
+                        record,
+                        before.at_work(DeviceState.BUSY, "In use here: answer what it asks."),
+                    )
                     async with self._settling(record, before):
                         yield record
         finally:

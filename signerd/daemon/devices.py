@@ -134,7 +134,8 @@ class Devices:
         """The ready device with this master key, or why there is none."""
         device = await self.ready(fingerprint)
         if device is None:
-            _require_idle(one for one in await self.all() if one.fingerprint == fingerprint)
+            # One that shows an old question does not say which it is.
+            _require_idle(one for one in await self.all() if one.fingerprint in {fingerprint, None})
             raise NoSuchDevice(f"the device {fingerprint} is not connected, or not ready")
         return device
 

@@ -207,6 +207,9 @@ async def test_s18_a_device_is_found_by_its_master_key_only():
     with pytest.raises(NoSuchDevice, match=str(ALICE.fingerprint)):
         await devices.of(ALICE.fingerprint)
     assert (await devices.of(BOB.fingerprint)).id == device(2).id
+    unread = replace(ASKED, fingerprint=None)
+    with pytest.raises(DeviceUnready, match="is asked something now"):
+        await Devices(bridge_to(unread)).of(ALICE.fingerprint)
 
 
 async def test_absent_ones_are_not_shown():
