@@ -34,8 +34,8 @@ from custody.schemas.errors import ErrorCode
 from custody.schemas.limits import CycleFields
 from custody.schemas.users import Role
 
-# Inviting or adding a member needs the list of roles.
-READERS: Final = ROLE_MANAGERS | USER_MANAGERS | WORKSPACE_MANAGERS
+# Inviting or adding a member needs the list of roles; and the log names them.
+READERS: Final = ROLE_MANAGERS | USER_MANAGERS | WORKSPACE_MANAGERS | {PermissionName.VIEW_LOGS}
 
 
 class RoleDetails(Role):

@@ -78,7 +78,7 @@ def proposal_of(page: PageContext) -> wire.Proposal:
 
 def members_by_id(page: PageContext) -> dict[str, str]:
     """For a filter by person; empty for a person who may not see them."""
-    members = page.read(MEMBERS) if page.workspace.may("MANAGE_USERS") else []
+    members = page.read(MEMBERS) if page.workspace.may(*MEMBERS.permissions) else []
     return {str(member.uuid): member_words(member) for member in members}
 
 

@@ -105,7 +105,7 @@ def _who_may_unfreeze(page: PageContext) -> list[str]:
     """
     if not _controls(page).is_frozen:
         return []
-    if page.workspace.may("MANAGE_USERS"):
+    if page.workspace.may(*MEMBERS.permissions):
         return [
             member_words(each)
             for each in page.read(MEMBERS)

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import history as wire
 from custody.schemas.address_book import KEEPERS
-from custody.server.people.names import names_of
+from custody.server.people.names import names_of, proposer_name
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.shown import shape_of
 from custody.server.store.models import (
@@ -59,7 +59,7 @@ def movement_records(
             more_outputs=more,
             title=None if proposal is None else proposal.description,
             created_by=None if proposal is None else str(proposal.created_by),
-            created_by_name=None if proposal is None else names.get(proposal.created_by),
+            created_by_name=proposal and proposer_name(proposal, names),
             replaces_psbt_id=None if proposal is None else proposal.replaces_id,
         )
         records.append(record)

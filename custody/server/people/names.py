@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Mapping
 from sqlalchemy import BindParameter, bindparam, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.call import PermissionName
 from custody.schemas.common import NamedApprover
+from custody.schemas.users import MEMBERS
 from custody.server.rules.approvers import Approver, counts_as
 from custody.server.rules.credentials import WorkspaceAccess
-from custody.server.store.models import RoleRow, UserRow, full_name
+from custody.server.store.models import ProposalRow, RoleRow, UserRow, full_name
 
 
 def shown_name(
@@ -19,7 +19,7 @@ def shown_name(
     """What a reader calls a person: the name that they gave, else the e-mail address, for a reader who may
     see the members.
     """
-    return full_name(first_name, surname) or (email if access.holds_any(_SEES_MEMBERS) else None)
+    return full_name(first_name, surname) or (email if access.holds_any(MEMBERS.permissions) else None)
 
 
 def names_of(db: Session, access: WorkspaceAccess, user_ids: Iterable[int]) -> dict[int, str]:
@@ -28,6 +28,14 @@ def names_of(db: Session, access: WorkspaceAccess, user_ids: Iterable[int]) -> d
     rows = db.execute(_NAMES, {"ids": ids}) if ids else ()
     named = {user_id: shown_name(access, *parts) for user_id, *parts in rows}
     return {user_id: name for user_id, name in named.items() if name}
+
+
+def proposer_name(proposal: ProposalRow, names: Mapping[int, str]) -> str | None:
+    """With the program that proposed it, if one did."""
+    name = names.get(proposal.created_by)
+    if proposal.created_by_program is None:
+        return name
+    return f"the program {proposal.created_by_program}, of {name or f'member {proposal.created_by}'}"
 
 
 def approver_names(db: Session, access: WorkspaceAccess, keys: Collection[str]) -> dict[str, str]:
@@ -52,6 +60,5 @@ def shown_approvers(
     return [NamedApprover(key=key, name=names.get(key), user_ids=given[key]) for key in keys]
 
 
-_SEES_MEMBERS = frozenset({PermissionName.MANAGE_USERS})
 _IDS: BindParameter[int] = bindparam("ids", expanding=True)
 _NAMES = select(UserRow.id, UserRow.first_name, UserRow.surname, UserRow.email).where(UserRow.id.in_(_IDS))

@@ -31,6 +31,7 @@ from custody.server.store.models import (
     PayeeRow,
     ProposalInputRow,
     ProposalRow,
+    ServiceAccountRow,
     VaultRow,
     WatchedScriptRow,
 )
@@ -246,6 +247,7 @@ def _stored(ctx: Ctx, proposal_id: str, draft: Draft, movement: OutgoingAmount) 
 
 def _row(ctx: Ctx, proposal_id: str, vault: VaultRow, draft: Draft, movement: OutgoingAmount) -> ProposalRow:
     order, funding, now = draft.order, draft.funding, movement.proposed_at
+    service = ctx.caller.service
     intent, fee = funding.intent, funding.selection.fee
     recipients = order.recipients
     if recipients is None:
@@ -259,6 +261,7 @@ def _row(ctx: Ctx, proposal_id: str, vault: VaultRow, draft: Draft, movement: Ou
         tx_type=order.kind.value,
         status=ProposalStatus.PENDING.value,
         created_by=ctx.caller.user_id,
+        created_by_program=service and ctx.db.get_one(ServiceAccountRow, service.account_id).name,
         description=order.description,
         psbt=draft.built.raw,
         txid_expected=draft.txid,

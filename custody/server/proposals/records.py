@@ -18,7 +18,7 @@ from custody.schemas import proposals as wire
 from custody.schemas.call import PermissionName
 from custody.schemas.proposals import DecodedCall, ProposalStatus, TroubleKind, TxType
 from custody.server.keys.quorums import SignerNow, able_among, makers_of, signers_of
-from custody.server.people.names import approver_names, names_of, shown_approvers
+from custody.server.people.names import approver_names, names_of, proposer_name, shown_approvers
 from custody.server.proposals.bounds import staying
 from custody.server.proposals.lifecycle import TOKEN_KINDS, may_be_replaced, trouble_of
 from custody.server.rules.approvers import missing
@@ -118,7 +118,7 @@ def proposal_records(
             wire.Proposal,
             proposal,
             psbt_id=proposal.id,
-            created_by_name=names.get(proposal.created_by),
+            created_by_name=proposer_name(proposal, names),
             psbt_base64=b64encode(psbt).decode(),
             pays_others=proposal.profile_key_id is not None or proposal.movement_sats > proposal.fee_sats,
             fee_rate=rate_text(FeeRate(proposal.fee_rate_sat_per_kvb)),

@@ -58,6 +58,8 @@ class ProposalRow(Base):
     tx_type: Mapped[str]
     status: Mapped[str]
     created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    # The name of the program that proposed it for them.
+    created_by_program: Mapped[str | None]
     description: Mapped[str | None]
     psbt: Mapped[bytes]
     txid_expected: Mapped[str]

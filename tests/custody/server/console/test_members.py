@@ -2,7 +2,9 @@
 
 from sqlalchemy import update
 
+from custody.schemas.call import PermissionName
 from custody.server.store.models import KeyRow, UserRow
+from tests.support.staff import add_someone
 
 
 def test_the_list_shows_what_an_address_that_looks_like_another_one_hides(desk, browse, here):
@@ -14,6 +16,14 @@ def test_the_list_shows_what_an_address_that_looks_like_another_one_hides(desk, 
     assert ["alice@example.org", "Signer", "active", "1 Mar 2026, 12:00 UTC"] in person.rows
     assert "admin@example.org you" in person.rows[0]
     assert "al·ice@example.org" in [row[0] for row in person.rows]
+
+
+def test_who_reads_the_log_sees_who_holds_which_role_and_changes_nothing(desk, browse, here):
+    add_someone(desk.world, "auditor", {PermissionName.VIEW_LOGS}, desk.workspace_id)
+    person = browse("auditor").open(f"{here}/members")
+    assert ["alice@example.org", "Signer"] in [row[:2] for row in person.rows]
+    assert "Invite a person" not in person.words
+    assert "Signer" in person.open(f"{here}/roles").words
 
 
 def test_who_is_needed_by_a_vault_is_removed_where_it_is_forced(desk, browse, here):

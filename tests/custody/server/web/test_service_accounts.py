@@ -134,7 +134,10 @@ class TestRights:
         first, other = (ok(each.post("/api/v1/create-psbt", body, **key)) for each in (desk.admin, bot))
         assert first["psbt_id"] != other["psbt_id"]
         assert ok(bot.post("/api/v1/create-psbt", body, **key)) == other
-        assert [desk.proposal(each["psbt_id"])["created_by"] for each in (first, other)] == ["1", "1"]
+        proposals = [desk.proposal(each["psbt_id"]) for each in (first, other)]
+        assert [each["created_by"] for each in proposals] == ["1", "1"]
+        names = [each["created_by_name"] for each in proposals]
+        assert names == ["admin@example.org", "the program Payroll, of admin@example.org"]
 
 
 class TestSecondPerson:
