@@ -82,6 +82,6 @@ def test_what_the_platform_ended_is_called_as_there(status, words):
 def test_of_a_device_that_may_have_signed_it_is_not_said_that_it_did_not():
     asked = Record(snapshot_of(spend()), State.SIGNING, "t")
     found = decide(asked, events.Restarted(), review_context()).record
-    view = proposal_view(found, review(found.snapshot, review_context()), NETWORK)
+    view = proposal_view(found, review(found.snapshot, review_context()))
     words = f"perhaps signed; you may approve it again: {MAY_BE_SIGNED}"
     assert words in proposals_text([view])
