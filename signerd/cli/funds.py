@@ -60,7 +60,7 @@ def receive_text(funds: "VaultFunds") -> str:
     if fresh.on_screen != fresh.address:
         lines.append(f"             {fresh.address} elsewhere: {WHY_ELSEWHERE}")
     lines.append(f"  it is      receive address {fresh.index:,}, not used yet")
-    return "\n".join([*lines, *([f"! {funds.note}"] if funds.note else [])])
+    return "\n".join([*lines, *(f"! {why}" for why in (funds.fault, funds.note) if why)])
 
 
 Day = moment_type("%Y-%m-%d")

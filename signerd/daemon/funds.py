@@ -81,6 +81,7 @@ async def vault_funds(daemon: Daemon, vault_id: str) -> VaultFunds:
             on_screen=address_on_screen(address, pin.vault.network),
         ),
         note=note,
+        fault=seen_vault(daemon.journal, vault_id).fault,
     )
 
 

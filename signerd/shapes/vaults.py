@@ -317,6 +317,7 @@ class VaultFunds(Answer):
 
     ``unconfirmed_sats``: on their way to the vault or within it; ``locked_sats``: in proposals that are not decided. ``fresh``: the
     first receive address of which no use is known, derived here; those below it were used, or given out. ``note``: what to know first.
+    ``fault``: as of an ``AddressPage``.
     """
 
     vault_id: str
@@ -326,6 +327,7 @@ class VaultFunds(Answer):
     locked_sats: int | None
     fresh: AddressView
     note: str | None = None
+    fault: str | None = None
 
 
 class MovementView(Answer):

@@ -19,6 +19,7 @@ from signerd.account.platform import PlatformClient
 from signerd.account.registration import AGAIN_HINT, Offer, require_challenge
 from signerd.core.states import State
 from signerd.daemon import vaults
+from signerd.daemon.funds import vault_funds
 from signerd.errors import KeyLost, PlatformAnswersWrongly, PlatformRefused, RegistrationStale
 from tests.support.daemons import (
     MemoryStore,
@@ -215,6 +216,7 @@ async def test_a_lost_key_is_not_registered_again_and_its_vault_is_shown_as_that
         daemon.keys.due.set()
         await until(lambda: any("marked lost" in line for line in told(daemon, "registration", "alarm")))
         (vault,) = await vaults.vaults(daemon)
+        assert vault.fault == (await vault_funds(daemon, vault.vault_id)).fault
         assert "marked lost" in vault.fault
         assert any("emergency kit" in note for note in (await daemon.status()).notes)
 
