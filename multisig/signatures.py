@@ -228,8 +228,8 @@ def _require_valid(signing: SigningInput, key: bytes, signature: bytes) -> None:
         )
     if not signing.is_valid(key, signature):
         raise BadSignature(
-            f"The signature by {signing.signers[key]} on input {signing.index} is not over this transaction, "
-            "or not with SIGHASH_ALL, in strict DER and with a low S.",
+            f"The signature by {signing.signers[key]} on input {signing.index} is invalid: not over this "
+            "transaction, or not with SIGHASH_ALL, in strict DER and with a low S.",
             signing.index,
         )
 

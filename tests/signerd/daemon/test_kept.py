@@ -299,7 +299,7 @@ async def test_what_is_kept_for_a_month_ends_and_what_is_over_for_three_is_not_f
 SAID = {"psbt_id": "p-1", "status": "PENDING", "collected_signatures": 0, "required_signatures": 2}
 TO_A_NO = {
     "recorded before": lambda: httpx.Response(
-        200, json={**SAID, "detail": "Your decline was recorded before."}
+        200, json={**SAID, "status": "REJECTED", "detail": "Your decline was recorded before."}
     ),
     "did not accept it: Your role": lambda: problem(403, "PERMISSION_DENIED", "Your role may not."),
 }
