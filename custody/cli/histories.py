@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # A copy of the values in `custody.schemas.history`, so that help loads no schema; a test compares them.
 KINDS: Final = ("deposit", "forward", "payment", "consolidation", "token", "outside")
-STATES: Final = ("spendable", "locked", "unconfirmed", "immature", "set-aside")
+STATES: Final = ("spendable", "locked", "unconfirmed", "immature", "set-aside", "kept-for-tokens")
 PAGE: Final = 500
 MOST_ENTRIES: Final = 500
 MOST_LINES: Final = 10_000

@@ -187,6 +187,7 @@ class VaultStatement(VaultRows):
 class CoinState(StrEnum):
     """What a coin may be used for. ``locked``: a proposal holds it. ``unconfirmed``: in no block, and not the vault's own
     change. ``immature``: of a block's reward, which may be spent after 100 blocks. ``set-aside``: a member said that it is not to be spent.
+    ``kept-for-tokens``: stays at the vault's address, for the calls of its tokens.
     """  # noqa: E501
 
     SPENDABLE = "spendable"
@@ -194,6 +195,7 @@ class CoinState(StrEnum):
     UNCONFIRMED = "unconfirmed"
     IMMATURE = "immature"
     SET_ASIDE = "set-aside"
+    KEPT = "kept-for-tokens"
 
 
 CoinCursorText = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,16}_[0-9a-f]{64}_[0-9]{1,10}$")]

@@ -15,13 +15,18 @@ from custody.schemas import asset_tokens as wire
 from custody.schemas.address_book import WhitelistAddress
 from custody.schemas.vaults import Vault, VaultName
 from custody.server.console.addresses import entries_of
-from custody.server.console.context import PageContext
+from custody.server.console.context import PageContext, shaped
 from custody.server.console.rendering import FUNCTION_WORDS, token_units
 from custody.server.console.reviews import Review, require_as_shown, shown_mark
 from custody.server.console.table import Row, form, live, template_view
 from custody.server.console.typed import raw_units
 from custody.server.console.vaults import CHAIN_SECONDS, holdings, vault_by_id, vault_name, vaults_to_choose
 from custody.server.errors import Invalid, NotFound
+from custody.server.proposals.lifecycle import HELD
+from custody.server.proposals.propose import preview
+from custody.server.store.models import ContractRow
+from custody.server.tokens.creating import deployment
+from custody.server.tokens.status import token_families
 from multisig.tokens import MAX_DECIMALS, MAX_TOKEN_AMOUNT, Function
 
 # Whitelisted addresses on the token's page.
@@ -60,11 +65,25 @@ def _standing(page: PageContext) -> dict[str, Any]:
         "trouble": trouble,
         "whitelist": _whitelist(page, shown),
         "first_listed": FIRST_LISTED,
+        **_deployment(page, shown),
         "calls": page.read_page(
             wire.CONTRACT_CALLS, contract_uid=shown.contract_uid, order="newest", at="before"
         ),
         "functions": _possible(page, shown),
     }
+
+
+def _deployment(page: PageContext, shown: wire.Contract) -> dict[str, Any]:
+    """Its proposal, also before that is sent, and why it failed: of a token of this workspace."""
+    known = {"deployment": shown.deploy_psbt_id, "why": None}
+    if shown.status is wire.ContractStatus.CONFIRMED:
+        return known
+    with page.reading() as ctx:
+        row = ctx.db.get_one(ContractRow, shown.contract_uid)
+        family = token_families(ctx.db, row.chain, [row.deploy_family_id])[row.deploy_family_id]
+    if row.workspace_id != page.workspace.id or family.best.screening == HELD:
+        return known
+    return {"deployment": family.best.id, "why": family.reason}
 
 
 def _whitelist(page: PageContext, shown: wire.Contract) -> Any:
@@ -152,6 +171,10 @@ def review_token(page: PageContext) -> Review:
     listed = _listed(page)
     typed = _typed(page, listed)
     vault = vault_by_id(page, typed["vault_id"])
+    request = shaped(wire.CreateTokenRequest, **typed)
+    with page.reading() as ctx:
+        entered = ctx.enter(wire.CREATE_TOKEN, page.workspace.id)
+        shown = preview(entered, deployment(request, entered))
     first, most = (
         token_units(typed[name], typed["decimals_num"]) if int(typed[name]) < 2**63 else "too much"
         for name in ("total_supply", "max_supply")
@@ -167,6 +190,8 @@ def review_token(page: PageContext) -> Review:
             ("Who may receive it", "listed addresses alone" if typed["whitelist_enabled"] else "any address"),
             *((f"Listed from the start: {entry.name}", address(entry.address)) for entry in listed),
             ("Icon", typed["icon"] or "none"),
+            ("Network fee", sats_amount(shown.fee_sats)),
+            ("Rate", f"{shown.fee_rate} sat/vB"),
         ),
         "Propose the token",
         f"None of this ever changes. {approving(vault)}.",
@@ -274,6 +299,7 @@ def review_call(page: PageContext) -> Review:
             ("Called by", f"the vault {vault.name}"),
             *((("Raw units", str(raw)),) if raw is not None else ()),
             ("Network fee", sats_amount(shown.fee_sats)),
+            ("Rate", f"{shown.fee_rate} sat/vB"),
         ),
         "Propose it",
         f"{_WARNINGS.get(function, '')} {approving(vault)}.".lstrip(),

@@ -3,7 +3,7 @@
 Anyone can send a vault any number of coins: a page reads at most `WINDOW` of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Row, Select, and_, delete, func, select
@@ -16,7 +16,7 @@ from custody.server.calls import Ctx, serves
 from custody.server.errors import Invalid, NotFound, StateConflict
 from custody.server.history.records import tip_height
 from custody.server.people.names import names_of
-from custody.server.proposals.coins import COINBASE_MATURITY, IS_MAKER
+from custody.server.proposals.coins import COINBASE_MATURITY, IS_MAKER, kept_for_tokens
 from custody.server.proposals.payments import read_script
 from custody.server.proposals.seeing import holders
 from custody.server.rules.audit import Category, Event
@@ -30,8 +30,8 @@ from custody.server.store.models import (
     table_of,
 )
 from custody.server.store.store import going_on
-from custody.server.vaults.stored import IS_ASIDE_OF_COIN, IS_LOCK_OF_COIN, lasts, vault_in
-from multisig import CHANGE, Network, encode_address
+from custody.server.vaults.stored import ADDRESS_INDEX, IS_ASIDE_OF_COIN, IS_LOCK_OF_COIN, lasts, vault_in
+from multisig import CHANGE, RECEIVE, Network, encode_address
 
 WINDOW: Final = 2_000
 # Of one vault, set aside at a time.
@@ -48,18 +48,19 @@ RELEASED = Event("COIN_RELEASED", "released the coin {coin} of the vault {vault}
 def vault_coins(ctx: Ctx, query: wire.VaultCoinsQuery) -> wire.VaultCoins:
     vault = vault_in(ctx.db, ctx.access, query.vault_id)
     rows = ctx.db.execute(_wanted(ctx, vault, query)).all()
-    tip = tip_height(ctx.db, vault.chain)
-    matching = [row for row in rows if query.state in {None, CoinState.SET_ASIDE, _state(row, tip)}]
+    state_of = _states(ctx, vault, rows)
+    matching = [row for row in rows if query.state in {None, CoinState.SET_ASIDE, state_of(row)}]
     page = matching[: query.limit]
     last = None
     if len(matching) > len(page):
         last = page[-1]
     elif len(rows) == _rows_to_read(query):
         last = rows[-1]
+    tip = tip_height(ctx.db, vault.chain)
     coins, unreadable = apart(
         shown(
             page,
-            lambda some: _records(ctx, vault, some, tip),
+            lambda some: _records(ctx, vault, some, tip, state_of),
             "outpoint",
             lambda row: f"{row.txid}:{row.vout}",
         )
@@ -170,6 +171,16 @@ def _unspent(vault: VaultRow) -> Select[*tuple[Any, ...]]:
     )
 
 
+def _states(ctx: Ctx, vault: VaultRow, rows: Sequence[Row[Any]]) -> Callable[[Row[Any]], CoinState]:
+    """The state of each row. The coin that is kept is read where one of them may be it."""
+    tip, kept = tip_height(ctx.db, vault.chain), None
+    at_address = (row for row in rows if (row.branch, row.address_index) == (RECEIVE, ADDRESS_INDEX))
+    if any(_state(row, tip) is CoinState.SPENDABLE for row in at_address):
+        kept = kept_for_tokens(ctx.db, vault, tip, now=ctx.now)
+    place = None if kept is None else (kept.txid, kept.vout)
+    return lambda row: CoinState.KEPT if (row.txid, row.vout) == place else _state(row, tip)
+
+
 def _state(row: Row[Any], tip: int) -> CoinState:
     """Agrees with `proposals.coins`: it may select a coin that is SPENDABLE here."""
     if row.family_id is not None:
@@ -183,7 +194,9 @@ def _state(row: Row[Any], tip: int) -> CoinState:
     return CoinState.SPENDABLE
 
 
-def _records(ctx: Ctx, vault: VaultRow, rows: Sequence[Row[Any]], tip: int) -> list[wire.VaultCoin]:
+def _records(
+    ctx: Ctx, vault: VaultRow, rows: Sequence[Row[Any]], tip: int, state_of: Callable[[Row[Any]], CoinState]
+) -> list[wire.VaultCoin]:
     held_by = holders(ctx, {row.family_id for row in rows if row.family_id is not None})
     names = names_of(ctx.db, ctx.access, {row.set_by for row in rows if row.set_by is not None})
     return [
@@ -193,7 +206,7 @@ def _records(ctx: Ctx, vault: VaultRow, rows: Sequence[Row[Any]], tip: int) -> l
             address=encode_address(row.script_pubkey, Network(vault.chain)) or "",
             is_change=row.branch == CHANGE,
             confirmations=0 if row.height is None else max(1, tip - row.height + 1),
-            state=_state(row, tip),
+            state=state_of(row),
             psbt_id=None if row.family_id not in held_by else held_by[row.family_id].id,
             set_aside=shape_of(wire.SetAside, row, set_by_name=names.get(row.set_by)) if row.set_at else None,
         )

@@ -38,7 +38,7 @@ def create_token(ctx: Ctx, request: CreateTokenRequest) -> Steps[CreateTokenResp
     """Raises NotFound (vault), Invalid, TokenCoinMissing, LockedFunds, InsufficientFunds, ChainUnavailable;
     for the fee, RoleLimitExceeded, VaultLimitExceeded and PolicyUnavailable.
     """
-    proposed = yield from propose(ctx, partial(_order, request))
+    proposed = yield from propose(ctx, partial(deployment, request))
     row, db, bytecode = proposed.row, proposed.ctx.db, proposed.draft.order.rests_on
     assert isinstance(bytecode, Bytecode), "it is what a deployment rests on"
     vault = vault_in(db, proposed.ctx.access, row.vault_id)
@@ -65,7 +65,7 @@ def create_token(ctx: Ctx, request: CreateTokenRequest) -> Steps[CreateTokenResp
     return CreateTokenResponse(psbt_id=row.id, psbt_base64=proposed.base64, contract_uid=contract.uid)
 
 
-def _order(request: CreateTokenRequest, ctx: Ctx) -> Order:
+def deployment(request: CreateTokenRequest, ctx: Ctx) -> Order:
     vault = vault_to_spend(ctx.db, ctx.access, request.vault_id)
     # The address book may change.
     bytecode = _bytecode(ctx.db, ctx.access, vault, request)

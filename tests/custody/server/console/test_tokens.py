@@ -31,6 +31,7 @@ def test_a_token_is_made_started_and_called_in_words(desk, tokens, browse, path)
     assert "Write it with a point, as in 0.5." in admin.words
     assert ("token_name", "Gold of the House") in admin.form(f"{path}/new").fields
     admin.send(f"{path}/new", **TYPED)
+    assert admin.facts["Network fee"].endswith("sats")
     admin.says("1,000.00 GOLD tokens", "5,000.50 GOLD tokens", desk.vault["address"], "any address")
     admin.confirm(f"{path}/new")
     (record,) = ok(desk.admin.get("/api/v1/workspace-contracts", workspace_id=desk.workspace_id))
@@ -60,6 +61,15 @@ def test_a_token_is_made_started_and_called_in_words(desk, tokens, browse, path)
     admin.open(call).send(call, amount="4000.51", address=BOB, status=422)
     assert "more would exist than the token's maximum supply" in admin.words
     assert ("amount", "4000.51") in admin.form(call).fields
+
+
+def test_a_token_whose_deployment_failed_says_why_and_names_it(desk, tokens, browse, path):
+    admin = browse("admin").open(f"{path}/new").send(f"{path}/new", **TYPED).confirm(f"{path}/new")
+    (proposal,) = ok(desk.admin.get("/api/v1/psbt", workspace_id=desk.workspace_id, status="PENDING"))
+    assert f"proposals/{proposal['psbt_id']}" in admin.html
+    desk.reject(proposal["psbt_id"])
+    admin.open(admin.url).says("State: failed", "Too many signers declined")
+    assert f"proposals/{proposal['psbt_id']}" in admin.html
 
 
 def test_an_address_is_listed_as_itself_whatever_bears_it_as_a_name(desk, tokens, browse, path):

@@ -8,6 +8,7 @@ from custody.server.store.models import ContractCallRow, ContractRow, ProposalRo
 from multisig import RECEIVE
 from multisig.tokens.machine import Cell
 from tests.support.custody import SHOP, neighbour_of, ok, refused
+from tests.support.history import listed_coins
 from tests.support.replacing import bump, cancel, made, status, take_back
 from tests.support.token_desk import BOB, BOB_SCRIPT, TokenDesk
 
@@ -29,6 +30,9 @@ def test_other_coins_go_first_and_the_last_one_stays_unless_the_send_leaves_some
     for data in ("CPT", "0x43505412", "CPT anything"):
         # P30: only the endpoints of tokens make a call.
         refused(owner.desk.propose(recipients=[], op_return=data), 422, "VALIDATION")
+    states = {each["address"]: each["state"] for each in listed_coins(owner.desk)}
+    assert states.pop(owner.address) == "kept-for-tokens"
+    assert {*states.values()} == {"spendable"}
     made = ok(owner.desk.propose(50_000))["psbt_id"]
     assert spends_at_address(owner, made) == 0
     owner.desk.reject(made)
