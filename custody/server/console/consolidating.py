@@ -16,9 +16,9 @@ from custody.server.console.vaults import vault_here
 
 def consolidation(page: PageContext) -> Response:
     page.workspace.require(PROPOSER)
-    plan, refusal = page.tried(lambda: _plan(page))
+    vault, (plan, refusal) = vault_here(page), page.tried(lambda: _plan(page))
     # What a form was refused for is said once.
-    context = {"vault": vault_here(page), "plan": plan, "why_not": "" if page.problem else refusal}
+    context = {"vault": vault, "plan": plan, "why_not": "" if page.problem else refusal}
     return page.render("vaults/consolidate.html", **context, most=MAX_COINS)
 
 
