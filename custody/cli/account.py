@@ -9,6 +9,7 @@ from custody.cli.common import fail, give, json_option, wants_json
 from custody.cli.desk import ClientDesk, is_program, is_service, pass_desk
 from custody.cli.stored_session import ClientSettings, read_settings
 from custody.common.terminal import EMAIL, Exit, answer, say, table
+from custody.common.text import day_words
 
 
 @click.command("login")
@@ -67,7 +68,7 @@ def whoami_command(desk: ClientDesk) -> None:
                 {"service_account": own, "platform": url, "service": True},
                 f"Service account {own.service_account_id} ({own.name}) of {own.made_by_name} at {url}",
                 f"In workspace {own.workspace_id} it may {', '.join(own.rights)}, "
-                f"until {own.expires_at:%Y-%m-%d}.",
+                f"until {day_words(own.expires_at)}.",
             )
             return
         user, known = client.user_info(), workspaces(client)

@@ -20,7 +20,7 @@ from custody.cli.members import id_of, of_person_and_days
 from custody.cli.vaults import vault, vault_of
 from custody.common import spreadsheets
 from custody.common.terminal import Exit, moment_type
-from custody.common.text import btc, count
+from custody.common.text import btc, count, minute
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -56,12 +56,12 @@ def _movement_row(one: "VaultMovement") -> tuple[str, ...]:
     balance = "pending" if one.balance_sats is None else f"{btc(one.balance_sats)} BTC"
     named = [output.label or output.address for output in one.outputs]
     paid = ", ".join(named) + (f" and {one.more_outputs} more" if one.more_outputs else "")
-    return f"{one.at:%Y-%m-%d %H:%M}", one.kind, f"{btc(one.amount_sats)} BTC", balance, one.title or paid
+    return minute(one.at), one.kind, f"{btc(one.amount_sats)} BTC", balance, one.title or paid
 
 
 def _coin_row(one: "VaultCoin") -> tuple[str, ...]:
     aside = one.set_aside
-    end = f" (until {aside.until:%Y-%m-%d %H:%M} UTC)" if aside and aside.until else ""
+    end = f" (until {minute(aside.until)})" if aside and aside.until else ""
     why = f"{aside.reason}{end}" if aside else ""
     coin = f"{one.txid}:{one.vout}"
     return one.state, f"{btc(one.amount_sats)} BTC", (one.psbt_id or "-")[:8], coin, why
@@ -69,7 +69,7 @@ def _coin_row(one: "VaultCoin") -> tuple[str, ...]:
 
 def _token_row(one: "TokenMovement") -> tuple[str, ...]:
     return (
-        f"{one.at:%Y-%m-%d %H:%M}",
+        minute(one.at),
         one.function,
         f"{one.amount} {one.ticker}",
         one.holding,

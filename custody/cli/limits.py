@@ -10,7 +10,7 @@ from custody.cli.common import Amount, fail, wants_json
 from custody.cli.members import role_of
 from custody.cli.vaults import CYCLES, cycle_option, day_option, per_cycle_option, vault_of
 from custody.common.terminal import Exit, answer, aside, say, table
-from custody.common.text import bounds, btc, until
+from custody.common.text import ALL_BITCOIN, btc, limit_words, until
 
 if TYPE_CHECKING:
     from custody.schemas.limits import VaultLimits
@@ -42,13 +42,13 @@ def list_command(access: Access) -> None:
         ]
         answer({"vaults": shown, "roles": roles, "own": own})
         return
-    table(("VAULT", "AT MOST", "LEFT", "UNTIL", "STOPPED"), [(*_of_vault(one), one.marks) for one in vaults])
+    table(("VAULT", "LIMIT", "LEFT", "UNTIL", "STOPPED"), [(*_of_vault(one), one.marks) for one in vaults])
     say()
     rows = [(role.name, str(role.members), _of_known(role)) for role in roles]
-    table(("ROLE", "MEMBERS", "EACH MEMBER AT MOST"), rows)
-    own_words = _words(own.limit, own.cycle_period, own.cycle_day)
+    table(("ROLE", "MEMBERS", "EACH MEMBER"), rows)
+    left = "" if own.limit == ALL_BITCOIN else f" {own.unused} BTC left until {until(own.next_reset)}."
     say()
-    say(f"You: at most {own_words}. {own.unused} BTC left until {until(own.next_reset)}.")
+    say(f"You: {_of_role(own.limit, own.cycle_period, own.cycle_day)}.{left}")
 
 
 def _of_vault(one: "Vault") -> tuple[str, ...]:
@@ -60,17 +60,19 @@ def _of_vault(one: "Vault") -> tuple[str, ...]:
 
 
 def _of_limits(limits: "VaultLimits") -> str:
-    return _words(limits.limit, limits.cycle_period, limits.cycle_day, per_cycle=limits.per_cycle)
+    return limit_words(
+        limits.limit, period=limits.cycle_period, day=limits.cycle_day, per_cycle=limits.per_cycle
+    )
 
 
-def _words(limit: str, period: str, day: int, *, per_cycle: bool = True) -> str:
-    return f"{limit} BTC {bounds(per_cycle=per_cycle, period=period, day=day)}"
+def _of_role(limit: str, period: str, day: int) -> str:
+    return limit_words(limit, period=period, day=day, is_role=True)
 
 
 def _of_known(role: "RoleDetails") -> str:
     if role.transaction_limit is None or role.cycle_period is None or role.cycle_day is None:
         return "not known now"
-    return _words(role.transaction_limit, role.cycle_period, role.cycle_day)
+    return _of_role(role.transaction_limit, role.cycle_period, role.cycle_day)
 
 
 @limit.command("set")
@@ -122,7 +124,8 @@ def _set_vault(access: Access, one: "Vault", limit: str, changed: dict[str, str 
             Exit.USAGE,
         )
     request = access.request(update, vault_id=one.id, transaction_limit=limit, **wanted)
-    then = _words(limit, request.cycle_period, request.cycle_day, per_cycle=request.per_cycle is True)
+    period, starts, is_sum = request.cycle_period, request.cycle_day, request.per_cycle is True
+    then = limit_words(limit, period=period, day=starts, per_cycle=is_sum)
     _confirm(access, f"the vault '{one.name}'", _of_limits(now), then)
     make_or_ask(access, update, request, f"The limit is {limit} BTC.")
 
@@ -132,12 +135,12 @@ def _set_role(access: Access, role: "RoleDetails", limit: str, changed: dict[str
     kept = {"cycle_period": role.cycle_period, "cycle_day": role.cycle_day}
     request = access.request(update, role_id=role.role_id, new_transaction_limit=limit, **kept | changed)
     whose = f"each of the {role.members} who hold the role {role.name}"
-    _confirm(access, whose, _of_known(role), _words(limit, request.cycle_period, request.cycle_day))
+    _confirm(access, whose, _of_known(role), _of_role(limit, request.cycle_period, request.cycle_day))
     make_or_ask(access, update, request, f"The limit is {limit} BTC.")
 
 
 def _confirm(access: Access, whose: str, before: str, after: str) -> None:
     aside(f"The limit of {whose}:")
-    aside(f"  now  at most {before}")
-    aside(f"  then at most {after}")
+    aside(f"  now  {before}")
+    aside(f"  then {after}")
     access.confirm("Set this limit?")

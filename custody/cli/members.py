@@ -10,7 +10,7 @@ from custody.cli.changes import make_or_ask
 from custody.cli.common import give, wants_json
 from custody.common.naming import NamedRecord
 from custody.common.terminal import answer, aside, say, table
-from custody.common.text import count
+from custody.common.text import count, day_words
 
 if TYPE_CHECKING:
     from custody.schemas.roles import RoleDetails
@@ -70,7 +70,7 @@ def list_command(access: Access) -> None:
     ]
     table(("ID", "E-MAIL", "NAME", "ROLE", "CAN SIGN"), rows)
     for offer in invited:
-        say(f"Invited: {offer.invited_email} as {offer.role_name}, until {offer.expires_at:%Y-%m-%d}.")
+        say(f"Invited: {offer.invited_email} as {offer.role_name}, until {day_words(offer.expires_at)}.")
 
 
 @member.command("add")

@@ -10,7 +10,7 @@ from custody.cli.vaults import vault_of
 from custody.common.naming import NamedRecord
 from custody.common.recipients import look_alike_words
 from custody.common.terminal import Exit, aside
-from custody.common.text import amount, foreign
+from custody.common.text import amount, foreign, minute
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -130,7 +130,7 @@ def consolidate_command(access: Access, /, vault: str, coins: int, fee_rate: str
 def propose(access: Access, request: "CreatePsbtRequest") -> None:
     """Makes the proposal, and says what comes next."""
     proposal = access.client.proposal(access.make(access.client.create_psbt, request).psbt_id)
-    until = f"{proposal.expires_at:%Y-%m-%d %H:%M} UTC"
+    until = minute(proposal.expires_at)
     give(
         proposal,
         f"Proposed: {proposal.psbt_id}",

@@ -11,7 +11,7 @@ from custody.cli.members import id_of, of_person_and_days
 from custody.cli.payments import propose
 from custody.common.naming import NamedRecord
 from custody.common.terminal import answer, aside, say, table
-from custody.common.text import amount, count, foreign, minute, plain, short_ids
+from custody.common.text import amount, count, day_words, foreign, minute, plain, short_ids
 
 if TYPE_CHECKING:
     from custody.schemas.proposals import Proposal, ProposalSigner
@@ -126,10 +126,10 @@ def lines_of(one: "Proposal") -> Iterator[str]:
         nobody = "" if approver.user_ids else ", which nobody who has not decided can give"
         yield f"  Waits for an approval from {foreign(approver.words)}{nobody}"
     if one.status == "PENDING":
-        yield f"  Expires: {one.expires_at:%Y-%m-%d %H:%M} UTC"
+        yield f"  Expires: {minute(one.expires_at)}"
     if one.screening:
         until, why = one.screening.until, one.screening.reason
-        how = f"until {until:%Y-%m-%d %H:%M:%S} UTC" if until else "and not asked yet"
+        how = f"until {day_words(until)}, {until:%H:%M:%S} UTC" if until else "and not asked yet"
         state = f"held {how}, and no signer gets it" if one.is_held else one.screening.state
         yield f"  Screening: {state}{f': {why}' if why else ''}"
     if one.txid:

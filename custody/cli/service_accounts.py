@@ -10,7 +10,7 @@ from custody.cli.changes import make_or_ask
 from custody.cli.common import give, give_list
 from custody.common.naming import NamedRecord
 from custody.common.terminal import aside
-from custody.common.text import count
+from custody.common.text import count, day_words, minute
 
 if TYPE_CHECKING:
     from custody.schemas.service_accounts import ServiceAccount
@@ -55,7 +55,7 @@ def make_command(
     request = access.request(make, name=name, rights=rights, networks=networks, expires_at=ends)
     aside(f"Service account '{request.name}' in {access.workspace.words}")
     aside(f"  It may, in your name: {', '.join(request.rights)}")
-    aside(f"  From: {', '.join(request.networks)}; until {ends:%Y-%m-%d}")
+    aside(f"  From: {', '.join(request.networks)}; until {day_words(ends)}")
     access.confirm("Make it?")
     make_or_ask(access, make, request, f"Service account '{request.name}' is made.")
 
@@ -91,14 +91,14 @@ def revoke_command(access: Access, account: str) -> None:
 def _cells(one: "ServiceAccount") -> tuple[str, ...]:
     used = "never"
     if one.last_used_at is not None:
-        used = f"{one.last_used_at:%Y-%m-%d %H:%M} from {one.last_used_from}"
+        used = f"{minute(one.last_used_at)} from {one.last_used_from}"
     return (
         str(one.service_account_id),
         one.name,
         one.status.lower(),
         ", ".join(one.rights),
         ", ".join(one.networks),
-        f"{one.expires_at:%Y-%m-%d}",
+        day_words(one.expires_at),
         one.made_by_name,
         used,
     )

@@ -14,7 +14,7 @@ from custody.cli.common import Amount, fail, give, give_list
 from custody.cli.members import full_name, members_of, role_of
 from custody.common.naming import NamedRecord, next_name
 from custody.common.terminal import Exit, aside
-from custody.common.text import amount, bounds, btc, foreign, until
+from custody.common.text import amount, bounds, btc, day_words, foreign, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,8 +94,8 @@ def _lines(one: "Vault", code: str, now: "VaultControls") -> "Iterator[str]":
     yield f"  Verification code: {code}"
     yield f"  Signers:     {one.m} of {one.n}, and when the device of each last signed:"
     for each in one.signers:
-        signed = f"{each.last_signed_at:%Y-%m-%d}" if each.last_signed_at else "not known"
-        yield f"    {signed}  {each.name or f'member {each.user_id}'}{_state(each)}"
+        signed = day_words(each.last_signed_at) if each.last_signed_at else "not known"
+        yield f"    {signed:11}  {each.name or f'member {each.user_id}'}{_state(each)}"
     yield from (f"  One approval has to come from {foreign(each.words)}" for each in now.named_approvers)
     yield f"  Confirmed:   {amount(one.confirmed_sats)}"
     yield f"  Unconfirmed: {amount(one.unconfirmed_sats)}"

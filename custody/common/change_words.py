@@ -6,11 +6,10 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, Final
 
-from custody.common.text import SATS_PER_BTC, bounds, minute, network_words
+from custody.common.text import limit_words, minute, network_words
 from custody.schemas.call import PERMISSION_WORDS, Call, PermissionName
 from custody.schemas.calls import CONFIRMABLE
 from custody.schemas.changes import Change, ChangeStatus
-from custody.schemas.common import MAX_SATS
 from custody.schemas.limits import UPDATE_VAULT
 from custody.schemas.vaults import CREATE_WALLET
 from custody.schemas.webhooks import EVERY_KIND
@@ -19,8 +18,6 @@ from custody.schemas.webhooks import EVERY_KIND
 _AMOUNTS: Final = ("transaction_limit", "new_transaction_limit")
 BESIDE_AMOUNT: Final = frozenset({"cycle_period", "cycle_day", "per_cycle"})
 
-# The limit of the first administrator's role: no one can move more.
-_EVERYTHING: Final = f"at most {MAX_SATS // SATS_PER_BTC}.00000000 BTC"
 _OF_VAULTS: Final = frozenset({CREATE_WALLET.path, UPDATE_VAULT.path})
 
 # By the path of the call that waits.
@@ -141,15 +138,14 @@ def nameless_field(change: Change) -> str | None:
 
 def _limit_words(change: Change, limit: Mapping[str, Any]) -> str:
     """The whole limit, of a body or of what is in force: an amount alone does not say what it bounds."""
-    words = next(f"at most {Decimal(str(limit[field])):.8f} BTC" for field in _AMOUNTS if field in limit)
+    given = next(f"{Decimal(str(limit[field])):.8f}" for field in _AMOUNTS if field in limit)
     is_vaults = change.path in _OF_VAULTS
     # Where the change leaves it out it stays; a change that has ended does not say what was in force.
     per_cycle = limit.get("per_cycle", change.in_force.get("per_cycle")) if is_vaults else True
-    if not is_vaults and words == _EVERYTHING:
-        return "as much as the vaults' limits allow"
     if per_cycle is None:
-        return words
-    return f"{words} {bounds(per_cycle=per_cycle, period=limit['cycle_period'], day=limit['cycle_day'])}"
+        return f"at most {given} BTC"
+    cycle = {"period": limit["cycle_period"], "day": limit["cycle_day"]}
+    return limit_words(given, per_cycle=per_cycle, is_role=not is_vaults, **cycle)
 
 
 def _words(change: Change, field: str, value: Any) -> str:

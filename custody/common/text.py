@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 SATS_PER_BTC: Final = 100_000_000
+# The limit of the first administrator's role: no one can move more.
+ALL_BITCOIN: Final = "21000000.00000000"
 # The platform's bound on a description; what is longer is cut, and says so.
 LONGEST_TEXT: Final = 1_000
 # What a reader cannot see, or sees as another program draws it, for a class of regular expressions (S31):
@@ -113,6 +115,17 @@ def bounds(*, per_cycle: bool, period: str, day: int) -> str:
     return f"in all payments of {cycle} together"
 
 
+def limit_words(limit: str, *, period: str, day: int, per_cycle: bool = True, is_role: bool = False) -> str:
+    """``limit``: in BTC."""
+    if is_role and limit == ALL_BITCOIN:
+        return "as much as the vaults' limits allow"
+    return f"at most {limit} BTC {bounds(per_cycle=per_cycle, period=period, day=day)}"
+
+
+def day_words(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%-d %b %Y}"
+
+
 def until(reset: datetime) -> str:
     """The day on which a new cycle begins, at 00:00 UTC: ``1 December``."""
     return f"{reset.day} {reset:%B}"
@@ -120,7 +133,7 @@ def until(reset: datetime) -> str:
 
 def minute(at: datetime) -> str:
     """In UTC, and labelled so: users are in many time zones."""
-    return f"{at.astimezone(UTC):%-d %b %Y, %H:%M} UTC"
+    return f"{day_words(at)}, {at.astimezone(UTC):%H:%M} UTC"
 
 
 def network_words(network: str) -> str:

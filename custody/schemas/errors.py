@@ -119,7 +119,7 @@ class ErrorCode(StrEnum):
     VAULT_FROZEN = (
         "VAULT_FROZEN", 409, "two members with PAYMENT_APPROVE",
         "A member froze the vault. Nothing moves out of it until it is unfrozen.",
-        "Find out why it was frozen. Two members then unfreeze it: `custody vault unfreeze`.",
+        "Find out why. Two members then unfreeze it, on its page or by `custody vault unfreeze`.",
     )
     SECOND_PERSON_NEEDED = (
         "SECOND_PERSON_NEEDED", 409, "another member, in the role that the rule names",

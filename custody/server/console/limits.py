@@ -1,6 +1,7 @@
 """Spending limits: what was typed of one, what it bounds in words, and a member's own."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from starlette.responses import Response
@@ -14,6 +15,7 @@ from custody.server.console.rendering import is_everything, sats_of
 from custody.server.console.table import Row
 from custody.server.console.typed import btc
 from custody.server.errors import Invalid
+from custody.server.rules.limits import Cycle
 from multisig import format_btc
 
 # Of the vaults, beside one's own limit.
@@ -72,7 +74,10 @@ def my_limits(page: PageContext) -> Response:
         for vault in vaults[:SHOWN]
         if vault.detailed_vault_limits is not None
     ]
-    return page.render("roles/limits.html", limits=mine, most=known, has_more=len(vaults) > SHOWN)
+    since = Cycle(mine.cycle_period, mine.cycle_day).start(mine.next_reset - timedelta(days=1))
+    return page.render(
+        "roles/limits.html", limits=mine, since=since.date(), most=known, has_more=len(vaults) > SHOWN
+    )
 
 
 def _most_now(mine: MyLimits, own: VaultLimits) -> tuple[int, str]:

@@ -18,7 +18,7 @@ from custody.common.pages.figures import sentence
 from custody.common.pages.rendering import Templates
 from custody.common.pages.serving import attachment
 from custody.common.spreadsheets import Columns, csv_of
-from custody.common.text import SHORT_ID, bounds, minute, network_words, plain, until
+from custody.common.text import SHORT_ID, bounds, day_words, minute, network_words, plain, until
 from custody.schemas.call import PERMISSION_WORDS
 from custody.schemas.common import MAX_SATS, format_time
 from custody.schemas.users import Member
@@ -98,8 +98,8 @@ def _qr(text: str) -> str:
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
 _NAMED: tuple[Any, ...] = (
-    moment, kind_words, sats_of, is_everything, title_of, facts_of, nameless_field, open_words, member_words,
-    token_units,
+    moment, day_words, kind_words, sats_of, is_everything, title_of, facts_of, nameless_field, open_words,
+    member_words, token_units,
 )  # fmt: skip
 TEMPLATES = Templates(
     _HERE / "templates",

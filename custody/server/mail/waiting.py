@@ -12,7 +12,7 @@ from typing import Final
 from sqlalchemy import Select, String, cast, exists, select
 from sqlalchemy.orm import Session
 
-from custody.common.text import btc, minute
+from custody.common.text import btc, day_words, minute
 from custody.schemas.changes import ChangeStatus
 from custody.schemas.proposals import ProposalStatus, TxType
 from custody.server.jobs.outbox import IS_OPEN, Again, Finish, JobDone, Task, enqueue_new
@@ -187,7 +187,8 @@ def _checks(db: Session, user_id: int, now: datetime) -> list[Item]:
     for key in db.scalars(select(KeyRow).where(KeyRow.user_id == user_id, due(now)).order_by(KeyRow.id)):
         words = (
             f"check of the signing key {key.master_fingerprint}: its device last signed on "
-            f"{key.last_signed_at:%Y-%m-%d}. To show that it still does, connect it and run signerd register"
+            f"{day_words(key.last_signed_at)}. To show that it still does, connect it and run signerd "
+            "register"
         )
         items.append(Item(f"key {key.id}", words, words))
     return items

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from custody.common.text import minute
 from custody.schemas.proposals import Advice
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TroubleKind as Kind
@@ -249,7 +250,7 @@ def words_of(
             return "It was sent, and the mempool does not have it now. It is offered again at each block."
         case Kind.SLOW:
             return (
-                f"It pays {pays} and has waited since {since:%Y-%m-%d %H:%M} UTC; for a block within half a "
+                f"It pays {pays} and has waited since {minute(since)}; for a block within half a "
                 f"day the chain asks for {required_rate}."
             )
         case Kind.FEE_TOO_LOW:

@@ -77,7 +77,7 @@ def test_a_coin_is_set_aside_and_released_at_the_terminal(service, desk, tmp_pat
     why = ("--reason", "Audit of 2026", "--until", "2099-01-01")
     assert "No new proposal" in service("vault", "set-aside", "Treasury", coin, *why).stdout
     (_, shown) = service("vault", "coins", "Treasury", "--state", "set-aside").stdout.splitlines()
-    assert shown.endswith("Audit of 2026 (until 2099-01-01 00:00 UTC)")
+    assert shown.endswith("Audit of 2026 (until 1 Jan 2099, 00:00 UTC)")
     service("vault", "coins", "Treasury", "--csv", str(file))
     with file.open(encoding="utf-8", newline="") as lines:
         row, *_ = csv.DictReader(lines)
@@ -93,7 +93,7 @@ def test_tokens_at_the_terminal_and_as_a_file(service, desk, tmp_path):
     uid = tokens.started()
     tokens.done(uid, "transfer", BOB, 5)
     shown = service("vault", "tokens", "Treasury").stdout.splitlines()
-    assert [line.split()[2] for line in shown[1:]] == ["transfer", "init"]
+    assert [line.split()[5] for line in shown[1:]] == ["transfer", "init"]
     (newest, first) = json.loads(service("vault", "tokens", "Treasury", "--json").stdout)
     file = tmp_path / "tokens.csv"
     done = service("vault", "tokens", "Treasury", "--contract", str(uid), "--csv", str(file), "--json")

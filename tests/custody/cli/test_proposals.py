@@ -93,7 +93,7 @@ def test_what_screening_holds_is_said_and_until_when(desk, service):
     psbt_id = proposed(desk)
     answer(desk, program, "hold:asked\n  the bank")
     said = service("proposal", "show", psbt_id).output
-    assert "Screening: held until 2026-03-01 12:" in said
+    assert "Screening: held until 1 Mar 2026, 12:" in said
     assert ", and no signer gets it: asked  the bank" in said
     assert [psbt_id[:8], "held"] in [
         line.split()[:2] for line in service("proposal", "list").output.splitlines()
@@ -207,5 +207,5 @@ def test_what_stops_a_vault_is_said_wherever_it_is_shown(desk, service, reserve)
                 assert said == expected, (door, states, marks)
             page = person.open(f"/console/w/{desk.workspace_id}/vaults/{desk.vault['id']}")
             told = service("vault", "show", "Treasury").stdout.partition("last signed:\n")[2].splitlines()
-            words = [(line.split(maxsplit=2)[2:], row[1]) for line, row in zip(told, page.rows, strict=False)]
+            words = [(line.split(maxsplit=4)[4:], row[1]) for line, row in zip(told, page.rows, strict=False)]
             assert words == [([shown] if shown else [], said) for shown, said in map(STATES.get, states)]

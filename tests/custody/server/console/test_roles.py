@@ -3,6 +3,7 @@
 import pytest
 
 from custody.server.store import Store
+from tests.support.custody import ok
 from tests.support.staff import carried, roles
 
 
@@ -67,6 +68,10 @@ def test_ones_own_limit_is_a_sum_with_what_is_left_of_it(desk, browse, here):
     desk.limit_role("2", role_id=roles(desk.admin)["Signer"]["RoleId"])
     assert "At most 2.00000000 BTC" in alice.open(limits).words
     assert "Treasury" not in alice.words, "a signer proposes no payment"
+    desk.deposit(100_000)
+    ok(desk.propose(20_000))
+    person.open(limits)
+    assert "admin@example.org (you)" in person.open(person.link("What you proposed since 1 March")).words
 
 
 def test_a_page_reads_in_one_snapshot_and_a_form_acts_in_one_transaction(browse, path, monkeypatch):
