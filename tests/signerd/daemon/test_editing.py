@@ -101,7 +101,7 @@ async def test_limits_and_names_count_at_once(daemon):
     assert looser == ("The largest fee goes up from 0.00000100 to 0.10000000 BTC.",)
     own = VAULT.address(RECEIVE, 0)
     named = CONFIG + f'[addresses]\nOurs = "{own}"\nReserve = "{alike(own)}"\n'
-    with pytest.raises(LooserSettings, match=f"{alike(own)} is not {own}"):
+    with pytest.raises(LooserSettings, match=f"{alike(own)} looks like {own}"):
         change(daemon, "config.toml", named)
     lowered = editing.preview(
         daemon, "config.toml", f'{text}[checks]\nlowered = ["fee-share"]\n', editing.files(daemon)[0].digest
