@@ -15,10 +15,15 @@ NO_DEVICE = "and none is registered"
 
 
 def test_a_glance_has_funds_and_what_waits(funded, browse):
-    ok(funded.propose(12_345, description="Invoice of May"))
+    psbt_id = ok(funded.propose(12_345, description="Invoice of May"))["psbt_id"]
     page = browse("alice").open(f"/console/w/{funded.workspace_id}/")
     page.says("confirmed, in 1 vault", "Invoice of May", "0 of 2, waits for", "Last payments")
     assert NO_DEVICE not in page.words
+    ok(funded.tell("cancel-psbt", psbt_id=psbt_id))
+    assert "Invoice of May" not in page.open(page.url).words
+    admin = browse("admin").open(f"/console/w/{funded.workspace_id}/proposals/{psbt_id}")
+    assert admin.facts["Ended"] == "1 Mar 2026, 12:00 UTC"
+    admin.open(admin.link("new payment"))
 
 
 def test_a_section_comes_into_the_menu_with_its_first_use(desk, browse, here):
