@@ -32,7 +32,7 @@ class InvalidSeed(VirtualDeviceError):
 
 class NoSuchPrompt(VirtualDeviceError):
     code = "no-such-prompt"
-    hint = "Answer the prompt that is on the screen, if there is one, by the number it was announced with."
+    hint = "Answer the prompt that is on the screen, if there is one; a number must be that of the prompt."
 
 
 class InvalidFaults(VirtualDeviceError):

@@ -307,5 +307,5 @@ _FORMS = (
     _Form("Specter's file", "descriptor", _of_json),
     _Form("a Coldcard's JSON", "desc", _of_json),
     _Form("a wallet policy", re.compile(r"\A[^\n]*@[0-9]"), _of_policy),
-    _Form("descriptors", re.compile(r"(?m)^[^#\n]*\("), _of_lines),
+    _Form("a descriptor", re.compile(r"(?m)^[^#\n]*\("), _of_lines),
 )

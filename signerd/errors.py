@@ -92,7 +92,7 @@ class DecisionError(SignerdError):
 
 class IllegalEvent(DecisionError):
     meaning = "The proposal's state does not allow this step."
-    default_hint = "Look at the proposal's state with `signerd show`."
+    default_hint = "See how it stands: `signerd show ID`."
 
 
 class UnknownProposal(DecisionError):
@@ -105,12 +105,12 @@ class UnknownProposal(DecisionError):
 
 class StaleApproval(DecisionError):
     meaning = "The proposal shows something else than what you approved."
-    default_hint = "Look at the proposal again with `signerd show` and approve what it shows now."
+    default_hint = "Look at it again, and approve what it shows now: `signerd show ID`."
 
 
 class RefusedByChecks(DecisionError):
     meaning = "A check refuses the proposal. No option of approve changes that."
-    default_hint = "`signerd show` gives the reasons. Decline it, or ask who made it."
+    default_hint = "`signerd show ID` gives the reasons. Decline it, or ask who made it."
     hwi = HwiCode.INVALID_TX
 
 
@@ -121,7 +121,7 @@ class NeedsAcknowledgement(DecisionError):
 
 class AlreadyProposed(DecisionError):
     meaning = "The PSBT is the transaction of a proposal on the platform. Nothing was stored."
-    default_hint = "Decide about the proposal instead: `signerd show` shows it."
+    default_hint = "Decide about the proposal instead: `signerd show ID`."
 
 
 class TooManyImported(DecisionError):

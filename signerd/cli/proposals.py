@@ -24,7 +24,7 @@ from signerd.cli.desk import (
 from signerd.cli.naming import proposal_named
 from signerd.cli.progress import until_decided
 from signerd.cli.words import payment_lines, proposal_text, proposals_text, psbt_text, standing_words
-from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY, State, network_words
+from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY, State, network_words
 from signerd.errors import AnswerMissing, IllegalEvent, InvalidRequest, NeedsAcknowledgement, RefusedByChecks
 from signerd.shapes.limits import MAX_PSBT_BODY
 from signerd.standing import line_words
@@ -174,6 +174,8 @@ def decline(desk: Desk, psbt_id: str, reason: str, verbose: bool) -> None:
         raise IllegalEvent("it is declined already", hint=view.on_decline)
     if view.state == State.SIGNING:
         raise IllegalEvent("your device is asked about it now", hint="Say no on the device.")
+    if view.state not in DECLINABLE:
+        raise IllegalEvent(f"it can no longer be declined: {line_words(view)}")
     if not desk.yes:
         desk.tell(f"{proposal_text(view, verbose=verbose)}\n\n{view.on_decline}\n")
         desk.confirm(f"Decline this on {network_words(view.network)}, for good?", "Nothing was declined.")

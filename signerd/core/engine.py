@@ -266,9 +266,7 @@ def submit_accepted(record: Record, event: events.SubmitAccepted, _around: Revie
         notice = Notify(record.psbt_id, Level.ALARM, TAKEN_ALL_THE_SAME)
         late = replace(record, reason=f"{record.reason} {TAKEN_ALL_THE_SAME}")
         return Step(late, (notice,), _late(record, "accepted").notes)
-    reason = f"{event.collected} of {event.required} signatures are there. {foreign(event.sentence)}".rstrip()
-    if said_no:
-        reason = f"{TAKEN_ALL_THE_SAME} {reason}"
+    reason = f"{TAKEN_ALL_THE_SAME if said_no else ''} {foreign(event.sentence)}".strip()
     news = (Notify(record.psbt_id, Level.ALARM, reason),) if said_no else ()
     if event.sentence and event.status in COMPLETED:
         # Others may have completed it without our signature.

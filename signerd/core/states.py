@@ -36,7 +36,7 @@ class State(StrEnum):
     KEPT = "kept", "signed and kept"
     SUBMITTED = "submitted", "the platform has your signature"
     HANDED_OVER = "handed-over", "signed, and ready for the program that imported it"
-    BROADCAST = "broadcast", "out of your hands: complete, or on the network"
+    BROADCAST = "broadcast", "it is out of your hands: complete, or on the network"
     CONFIRMED = "confirmed", "confirmed"
     DECLINED = "declined", "declined"
     INTERRUPTED = "interrupted", "no signature came; you may approve it again"

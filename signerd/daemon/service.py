@@ -36,6 +36,7 @@ from signerd.core.events import REGISTRATION, JudgeAgain
 from signerd.core.following import ENDED
 from signerd.core.keys import VaultAccounts
 from signerd.core.states import State
+from signerd.core.text import moment_of
 from signerd.core.values import OwnKey, Record
 from signerd.daemon.devices import Devices, name_of, teller, to_confirm
 from signerd.daemon.imported import ImportedPsbts
@@ -201,7 +202,7 @@ class Daemon:
             waiting_for_you=len(self.journal.ids([State.WAITING_PERSON, State.INTERRUPTED])),
             journal_entries=entries,
             journal_head=head.hex(),
-            backup_made_at=None if made is None else made.at.isoformat(),
+            backup_made_at=None if made is None else moment_of(made.at),
             backup_fingerprint=None if made is None else made.fingerprint,
             position=self.feed.last,
             page_url=self.page_address.url,

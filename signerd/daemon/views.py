@@ -164,7 +164,10 @@ def vault_view(seen: SeenVault, network: Network) -> VaultView:
         first_address=None if vault is None else vault.address(RECEIVE, 0),
         verification_code=None if vault is None else vault.verification_code,
         account=None if seen.own is None else seen.own.account,
-        cosigners=() if vault is None else tuple(_cosigner(key, seen.own) for key in vault.cosigners),
+        # In the order in which a Ledger numbers them when it registers the vault.
+        cosigners=tuple(
+            _cosigner(key, seen.own) for key in sorted(vault.cosigners if vault else (), key=str)
+        ),
         first_on_screen=None if vault is None else on_screen(vault.script_pubkey(RECEIVE, 0), network),
         descriptor=None if vault is None else vault.descriptor,
     )

@@ -93,7 +93,7 @@ def _what_there_is(demo: Demo) -> str:
     pages = "\n".join(f"    {command_of(signer)} open" for signer in demo.signers)
     return f"""
 {textwrap.fill(". ".join(demo.desk.story.end), 100)}
-  The page of each signer. For the terminal write `proposals --all`, or `audit verify`, and not `open`:
+  The page of each signer. In the terminal: `proposals --all` or `audit verify`, in the place of `open`.
 {pages}
   The console of the platform, as the treasurer: {demo.url}/console/
     {demo.owner.email}, password {demo.owner.password}; the code that is mailed: {demo.mailbox.folder}

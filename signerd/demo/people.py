@@ -23,6 +23,7 @@ from signerd.demo.devices import NETWORK, DemoDevice
 from signerd.demo.programs import STEP_SECONDS, DemoFailed, Program, Programs
 from signerd.errors import UnknownProposal
 from signerd.shapes import ProposalView, VaultView
+from signerd.standing import is_left_open
 
 Found = TypeVar("Found")
 _CODE = re.compile(r"\b[0-9]{6}\b")
@@ -73,6 +74,9 @@ class Mailbox:
         if not found:
             raise DemoFailed(f"no mail with a code for {email} came")
         return found
+
+
+INSTEAD = " Another signer who was not asked may approve it on their page; then try again."
 
 
 class NotSigned(Exception):
@@ -185,7 +189,8 @@ class DemoSigner:
             "signs the proposal", psbt_id, lambda state: state not in ON_THE_WAY, self.patience
         )
         if outcome.state not in DELIVERED:
-            raise NotSigned(f"{self.name} did not sign: {outcome.reason}")
+            instead = INSTEAD if is_left_open(outcome) else ""
+            raise NotSigned(f"{self.name} did not sign: {outcome.reason}{instead}")
 
     async def decides(self, psbt_id: str) -> None:
         """Wait until the proposal no longer needs this signer's decision, wherever they made it."""

@@ -7,6 +7,7 @@ import socket
 import sys
 import textwrap
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from random import SystemRandom
 
@@ -21,6 +22,7 @@ from signerd.demo.people import DemoAccount, DemoSigner, Mailbox
 from signerd.demo.programs import STEP_SECONDS, DemoFailed, Programs, side_by_side
 from signerd.demo.steps import END, LEFT_OUT, STEPS
 from signerd.demo.terminal import Question, Terminal
+from signerd.errors import SignerdError
 from signerd.loopback.page.entering import entry_form
 
 SIGNERS = (("first", "ledger"), ("second", "coldcard"), ("third", "trezor"))
@@ -135,7 +137,10 @@ class Demo:
             code = codes[-1] if len(codes) > self._old_codes else "none"
             return CONSOLE_PAGE.format(url=self.url, email=owner.email, password=owner.password, code=code)
         signer = next(signer for signer in self.signers if signer.page == link)
-        return entry_form(await signer.daemon.enter_page())
+        try:
+            return entry_form(await signer.daemon.enter_page())
+        except SignerdError as error:
+            return f"<p>{escape(f'The page of {signer.name} cannot be opened: {error}. {error.hint}')}</p>"
 
     async def custody(self, what: str, *args: str, given: str = "") -> str:
         """Run an operator's command."""

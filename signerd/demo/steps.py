@@ -29,8 +29,8 @@ The treasurer proposes a payment. The platform writes the transaction (a PSBT), 
 from its own bytes: whose coins, which payee, how much change and fee.
 
 The first signer approves
-signerd shows where the money goes. After your yes the device shows it again, on a screen that no program of
-this machine can write on. The device decides: without its button nothing is signed.
+signerd shows where the money goes. After your yes the device shows it again, on its own screen: with a real
+device, no program of your computer can write there. Without the device's button nothing is signed.
 
 The second signer approves
 Another person, another machine, another maker's device: the same checks.

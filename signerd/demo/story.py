@@ -280,7 +280,8 @@ async def _approve_at(demo: Demo, signer: DemoSigner, psbt_id: str, acknowledged
         await approve()
         return
     shown = await demo.programs.command("show", "signerd", ["show", psbt_id], env=signer.environment)
-    shown = f"\nThe signerd of {signer.name} shows:\n{shown}"
+    # It is shown on the demo's page, too.
+    shown = f"\nThe signerd of {signer.name} shows:\n{shown.replace(': -v shows each', '')}"
     await with_retries(demo, lambda: ask_approval(demo, signer, psbt_id, shown, approve))
 
 

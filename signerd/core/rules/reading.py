@@ -98,14 +98,14 @@ def written_rules(text: str, network: Network, *, file: str = "rules.toml") -> W
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         last = f"(at line {len(text.splitlines())}, the last)"
         said = plain(str(error)).replace("(at end of document)", last)
-        raise RulesInvalid(f"{file}: it is not TOML: {said}") from error
+        raise RulesInvalid(f"the file {file} is not TOML: {said}") from error
     except _Mistake as mistake:
         raise _invalid(text, file, mistake) from None
 
 
 def _invalid(text: str, file: str, mistake: _Mistake) -> RulesInvalid:
     line = line_of(text, mistake.path)
-    where = f"{file}, line {line}" if line else file
+    where = f"the file {file}, line {line}" if line else f"the file {file}"
     return RulesInvalid(f"{where}: {plain('.'.join(mistake.path))}: {plain(str(mistake))}")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
+from shlex import quote
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar, get_origin
 from urllib.parse import parse_qs
@@ -44,6 +45,7 @@ def linked(text: str) -> Markup:
 TEMPLATES = Templates(
     Path(__file__).parent / "templates",
     filters={
+        "command": lambda folder: f"signerd --state {quote(folder)}",
         "is_proof": is_proof,
         "linked": linked,
         "movement_words": movement_words,

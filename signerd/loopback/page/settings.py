@@ -14,6 +14,7 @@ from signerd.api.apps import AppsApi
 from signerd.callers import RIGHT_WORDS, granted
 from signerd.daemon import editing
 from signerd.errors import ConfigInvalid, InvalidRequest, RulesInvalid
+from signerd.journal.books import CAUGHT_UP
 from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import PageRequest, PageRoute, act, act_on, fragment, page, part
 from signerd.shapes import AuditEntryView, SignedIn
@@ -93,6 +94,8 @@ def _named(entry: AuditEntryView, vaults: Mapping[str, str]) -> str:
     facts = dict(entry.facts)
     if entry.kind in {"registered", "key-revoked"} and "fingerprint" in facts:
         return f"The device {facts['fingerprint']}"
+    if entry.kind == CAUGHT_UP:
+        return f"Workspace {entry.subject}"
     return vaults.get(entry.subject) or facts.get("name") or entry.subject
 
 

@@ -177,7 +177,7 @@ async def _imported(request: PageRequest) -> tuple[ImportedQuorum | None, tuple[
     return shaped(ImportedQuorum, source=source, descriptor=read.vault.descriptor), notes
 
 
-SOURCES = {"record": "the platform's record", "file": "what you pasted", "psbt": "the PSBT that you pasted"}
+SOURCES = {"record": "the platform's record", "file": "what you gave", "psbt": "the PSBT that you gave"}
 
 
 async def _compared(

@@ -34,7 +34,7 @@ from tests.support.desk import (
     spend,
 )
 from tests.support.tokens import call, gold, token_snapshot
-from tests.support.wallets import ALICE, BOB, CAROL, foreign_script, fund, pay
+from tests.support.wallets import ALICE, foreign_script, fund, pay
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\u200b\r\nApproved: yes\x9b31m\u2028"
 
@@ -154,12 +154,11 @@ def seen(vault: Vault | None, **changes: object) -> SeenVault:
 
 def test_s16_cosigners_are_shown_whole_and_ours_is_marked():
     view = vault_view(seen(VAULT), Network.REGTEST)
+    keys = sorted(VAULT.cosigners, key=str)
     assert [(key.fingerprint, key.ours) for key in view.cosigners] == [
-        (str(ALICE.fingerprint), True),
-        (str(BOB.fingerprint), False),
-        (str(CAROL.fingerprint), False),
+        (str(key.fingerprint), key.fingerprint == ALICE.fingerprint) for key in keys
     ]
-    assert [key.xpub for key in view.cosigners] == [str(key.xpub) for key in VAULT.cosigners]
+    assert [key.xpub for key in view.cosigners] == [str(key.xpub) for key in keys]
 
 
 def test_l8_what_is_said_of_a_vault_is_tame():

@@ -41,7 +41,8 @@ document.addEventListener("DOMContentLoaded", () => {
 
   // The address ends with the daemon, and whoever takes the port then would be asked at it (L15). So once the stream has ended, however
   // it did, this document asks nothing more.
-  const OVER = "Not connected: signerd was stopped, or this page was idle too long. What it shows may be out of date. Open it again: `signerd open`";
+  const OVER = "Not connected: signerd was stopped, or this page was idle too long. What it shows may be out of date. "
+    + `Unless signerd runs, start it: \`${body.dataset.command} run\`. Then open the page again: \`${body.dataset.command} open\``;
   const UNHEARD = "signerd did not answer. What this page shows may be out of date.";
   let over = false;
   const end = () => {
@@ -292,8 +293,8 @@ document.addEventListener("DOMContentLoaded", () => {
     const problem = chooser.form.querySelector(".problem");
     const file = chooser.files[0];
     problem.textContent = "";
-    if (file.size > field.maxLength) {
-      problem.textContent = `This file is too large for the page. Use: ${chooser.dataset.else || "signerd pin --from, or --psbt"}`;
+    if (file.size === 0 || file.size > field.maxLength) {
+      problem.textContent = file.size ? `This file is too large for what is read here. ${chooser.dataset.else}` : "This file is empty.";
       return;
     }
     const bytes = Array.from(new Uint8Array(await file.arrayBuffer()), (byte) => String.fromCharCode(byte)).join("");
