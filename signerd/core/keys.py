@@ -136,9 +136,8 @@ def revocation_of(registered: OwnKey, key_id: str, listed: Sequence[Key], now: d
     """
     active = [key for key in listed if key.status == "active"]
     is_lost = is_marked_lost(str(registered.key.xpub), listed)
-    if not is_lost and any(key.xpub.value == str(registered.key.xpub) for key in active):
-        return None
-    if not is_lost and not any(key.id == key_id and key.status != "active" for key in listed):
+    is_active = any(key.xpub.value == str(registered.key.xpub) for key in active)
+    if not is_lost and (is_active or all(key.id != key_id or key.status == "active" for key in listed)):
         return None
     others = [key.master_fingerprint.value or "" for key in active]
     revoked = RevocationReason.REPLACED if others else RevocationReason.REVOKED

@@ -79,22 +79,11 @@ class Journal(Proposals):
         is_news = known is None or (revocation.why is lost and known["why"] != lost)
         if revocation.key_id not in ours or not is_news:
             return ()
-        facts = {
-            "fingerprint": revocation.fingerprint,
-            "successor": revocation.successor,
-            "why": revocation.why.value,
-        }
+        fingerprint, why, successor = revocation.fingerprint, revocation.why.value, revocation.successor
+        facts = {"fingerprint": fingerprint, "successor": successor, "why": why}
+        row = revocation.key_id, fingerprint, why, revocation.at.isoformat(), successor
         with self._transaction("key-revoked"):
-            self._db.execute(
-                "INSERT OR REPLACE INTO revocations VALUES (?,?,?,?,?)",
-                (
-                    revocation.key_id,
-                    revocation.fingerprint,
-                    revocation.why.value,
-                    revocation.at.isoformat(),
-                    revocation.successor,
-                ),
-            )
+            self._db.execute("INSERT OR REPLACE INTO revocations VALUES (?,?,?,?,?)", row)
             self._append(Note("key-revoked", revocation.key_id, facts))
             sentence = f"{revocation.sentence} {revocation.advice}"
             return (Notify(REGISTRATION, Level.ALARM, sentence), *self._judge_anew())
