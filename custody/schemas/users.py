@@ -301,7 +301,7 @@ class RevokeInviteRequest(WorkspaceRequest):
 MEMBERS = Call(
     "GET", "/api/v1/get-users-from-workspace", WorkspaceQuery, many(Member),
     "The members of a workspace, with their role and whether they can sign.",
-    USER_MANAGERS | {PermissionName.VIEW_LOGS}, attempt="see the members", open_to=frozenset({Way.DECIDER}),
+    USER_MANAGERS, attempt="see the members", open_to=frozenset({Way.DECIDER}),
 )  # fmt: skip
 ADD_WORKSPACE_TO_USER = Call(
     "POST", "/api/v1/add-workspace-to-user", AddWorkspaceToUserRequest, AllocationResponse,

@@ -57,8 +57,7 @@ def _current_role(page: PageContext) -> Facts:
 
 
 members = template_view(
-    "members/members.html", members=wire.MEMBERS, roles=_roles,
-    invitations=lambda p: p.read(wire.WORKSPACE_INVITATIONS) if p.workspace.may("MANAGE_USERS") else [],
+    "members/members.html", members=wire.MEMBERS, roles=_roles, invitations=wire.WORKSPACE_INVITATIONS,
     colleagues=colleagues,
 )  # fmt: skip
 member_page = template_view("members/member.html", member=_member, roles=_roles)
