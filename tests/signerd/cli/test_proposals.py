@@ -184,6 +184,8 @@ def test_ctrl_c_while_the_device_waits_leaves_the_approval_which_is_followed_wit
     monkeypatch.setattr("signerd.cli.proposals.until_decided", pressed)
     assert "the platform has your signature" in signerd("approve", "p-1", state=desk.state).out
     assert outer.bridge.asked == len(outer.platform.signatures("p-1")) == 1
+    late = signerd("decline", "p-1", state=desk.state, ends=Exit.NOT_DECIDED)
+    assert ("can no longer be declined: the platform has your signature" in late.err, late.out) == (True, "")
 
 
 # --- decline ------------------------------------------------------------------------------------------------
