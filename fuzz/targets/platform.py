@@ -146,7 +146,7 @@ async def _running(state: Path, platform: FakePlatform) -> AsyncIterator[tuple[D
         serving(daemon, state),
         AsyncDaemonClient(state) as client,
     ):
-        await until(lambda: daemon.follower.state.rounds > 0 or daemon.task.done())
+        await until(lambda: daemon.follower.rounds > 0 or daemon.task.done())
         require(not daemon.task.done(), "the daemon's tasks have ended")
         yield daemon, client
 
@@ -192,17 +192,17 @@ async def _require_well(client: AsyncDaemonClient, daemon: Daemon, platform: Fak
     require(not daemon.task.done(), "the daemon's tasks have ended")
     await _try(client.sign_in(EMAIL, PASSWORD))
     platform.proposals = {"p-9": snapshot_of(spend(n_inputs=3), "p-9")}
-    rounds = daemon.follower.state.rounds
+    rounds = daemon.follower.rounds
     try:
         await until(
             lambda: (
-                daemon.follower.state.rounds > rounds
+                daemon.follower.rounds > rounds
                 and any(record.psbt_id == "p-9" for record in daemon.journal.records())
             ),
             PATIENCE_SECONDS,
         )
     except TimeoutError:
-        require(promise=False, sentence=f"an honest proposal is not seen: {daemon.follower.state}")
+        require(promise=False, sentence=f"an honest proposal is not seen: {daemon.follower.trouble}")
     require(not daemon.task.done(), "the daemon's tasks have ended")
     status = await client.status()
     require(status.signed_in, "sign-in no longer works")

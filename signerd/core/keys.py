@@ -80,7 +80,7 @@ class RevocationReason(StrEnum):
 
 OF_LOST = (
     "The platform takes no signature of it any more. Pay nothing more into its vaults, and move their coins "
-    "with the other signers' devices, or by the emergency kit."
+    "with the other signers' devices; where those are too few, with your seed words and the emergency kit."
 )
 
 

@@ -85,7 +85,7 @@ def test_l13_a_session_that_is_over_shows_and_does_nothing_more(desk):
     desk.daemon.feed("p-1", "attention", "for the person alone")
     expect(page.get_by_text(LOST)).to_be_visible()
     page.get_by_role("button", name="Approve").click()
-    expect(page.locator("#approve")).to_contain_text("signerd open")
+    expect(page.locator("#approve")).to_contain_text(f"--state {desk.daemon.state} open")
     expect(page.get_by_text("for the person alone")).to_have_count(0)
     assert desk.outer.bridge.asked == 0
 

@@ -21,7 +21,7 @@ def test_a_device_that_signed_nothing_for_long_is_said_to_its_holder_and_to_who_
     desk, browse, here
 ):
     ok(desk.tell("update-workspace", key_check_months=6))
-    day = f"{desk.world.clock():%Y-%m-%d}"
+    day = f"{desk.world.clock():%-d %b %Y}"
     desk.later(days=183)
     assert f"{day} to be checked" in browse("admin").open(f"{here}/vaults/{desk.vault['id']}").words
     own = browse("bob").open("/console/account").words
