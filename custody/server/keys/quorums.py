@@ -34,8 +34,8 @@ from custody.server.store.store import read_each
 from custody.server.vaults.stored import address_script
 from multisig.tokens.machine import Cell
 
-_DECLINE: Final = DecisionRow.proposal_id == ProposalRow.id, DecisionRow.decision == "reject"
-IS_DECLINED: Final = exists().where(*_DECLINE).correlate(ProposalRow)
+_IS_NO: Final = DecisionRow.decision == "reject"
+IS_DECLINED: Final = exists().where(DecisionRow.proposal_id == ProposalRow.id, _IS_NO).correlate(ProposalRow)
 # Of a forced change, in an `Event`.
 SHORT: Final = "[; too few signers, or none of those who have to approve, are left in {short_vaults}]"
 
@@ -63,8 +63,8 @@ def approvers_of(db: Session, proposal_id: str) -> list[Approver]:
 
 def decliners(db: Session, proposal_id: str) -> set[int]:
     """The users who have declined it."""
-    declined = DecisionRow.proposal_id == proposal_id, DecisionRow.decision == "reject"
-    return set(db.scalars(select(DecisionRow.user_id).where(*declined)))
+    query = select(DecisionRow.user_id).where(DecisionRow.proposal_id == proposal_id, _IS_NO)
+    return set(db.scalars(query))
 
 
 def makers_of(db: Session, family_ids: Collection[str]) -> defaultdict[str, set[int]]:
